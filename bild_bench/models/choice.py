@@ -1,0 +1,136 @@
+"""Which pair of models is asked for: a preset's entry or anyone's paths and ids. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bild_bench.errors import UsageError, unknown_name
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """Where one checkpoint comes from.
+
+    Args:
+        source: a folder, or a hub id such as "google/flan-t5-small".
+        revision: of the hub repository; None for a folder, or for the default branch.
+        tokenizer: folder or hub id of the tokenizer where it is not the checkpoint's own.
+        tokenizer_revision: of the tokenizer's hub repository.
+        pickled: only pickled weights are expected there.
+    """
+
+    source: str
+    revision: str | None = None
+    tokenizer: str | None = None
+    tokenizer_revision: str | None = None
+    pickled: bool = False
+
+    @property
+    def short_name(self) -> str:
+        """The last part of the path or id."""
+        return self.source.rstrip("/").rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class PairChoice:
+    """A large and a small model for one task.
+
+    Args:
+        label: as shown in tables and results: "embedded", "paper", "paper-aligned", "flan", or "large+small".
+        large: the target model; None where only the small one is needed.
+        small: the draft model; None where only the large one is needed.
+        prefix: put before every source text.
+        notes: where prefix, revisions and settings come from, by field.
+    """
+
+    label: str
+    large: ModelChoice | None
+    small: ModelChoice | None
+    prefix: str
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+@cache
+def load_presets() -> dict[str, Any]:
+    """The presets by name, as in presets.yaml."""
+    import yaml
+
+    return dict(yaml.safe_load((Path(__file__).parent / "presets.yaml").read_text(encoding="utf-8"))["presets"])
+
+
+def choose_pair(
+    task: str,
+    kind: str,
+    *,
+    preset: str | None = None,
+    aligned: bool = False,
+    large: str | None = None,
+    small: str | None = None,
+    prefix: str | None = None,
+) -> PairChoice:
+    """The pair for a task.
+
+    Args:
+        task: the task's name; `custom` takes the preset's entry for translation (or summarisation, by kind).
+        kind: "translation" or "summarization".
+        preset: a preset's name; None means "embedded" unless large or small is given.
+        aligned: take the preset's aligned small model.
+        large: folder or hub id instead of a preset's model.
+        small: folder or hub id instead of a preset's model.
+        prefix: instead of the preset's; None for its own ("" with --large and --small).
+
+    Raises:
+        UsageError: the combination names no pair; the message says what to use instead.
+    """
+    if large is not None or small is not None:
+        if preset is not None or aligned:
+            raise UsageError("--large/--small", large or small, "cannot be mixed with --preset or --aligned", "leave one out")
+        names = [ModelChoice(model).short_name for model in (large, small) if model is not None]
+        return PairChoice(
+            "+".join(names),
+            None if large is None else ModelChoice(large),
+            None if small is None else ModelChoice(small),
+            "" if prefix is None else prefix,
+        )
+    name = "embedded" if preset is None else preset
+    entry = _preset_entry(name, task, kind)
+    if aligned and entry["aligned"] is None:
+        raise UsageError("--aligned", name, "this preset has no aligned small model", "use --preset paper, or --no-aligned")
+    return PairChoice(
+        f"{name}-aligned" if aligned else name,
+        _model_choice(entry["large"]),
+        _model_choice(entry["aligned" if aligned else "small"]),
+        entry["prefix"] if prefix is None else prefix,
+        entry["sources"],
+    )
+
+
+def _preset_entry(name: str, task: str, kind: str) -> dict[str, Any]:
+    presets = load_presets()
+    if name not in presets:
+        raise unknown_name("--preset", name, presets)
+    tasks = presets[name]["tasks"]
+    stand_in = "iwslt17" if kind == "translation" else "xsum"
+    entry = tasks.get(task) if task in tasks else tasks.get(stand_in)
+    if entry is None:
+        able = [other for other, preset in presets.items() if preset["tasks"].get(task if task in tasks else stand_in)]
+        raise UsageError(
+            "--preset", name, f"has no pair for --task {task} yet",
+            f"use --preset {' or '.join(able)}, or --large PATH --small PATH with models of your own",
+        )  # fmt: skip
+    return dict(entry)
+
+
+def _model_choice(entry: Mapping[str, Any]) -> ModelChoice:
+    if "path" in entry:
+        return ModelChoice(str(_PACKAGE / entry["path"]))
+    tokenizer = entry.get("tokenizer") or {}
+    return ModelChoice(
+        entry["id"], entry["revision"], tokenizer.get("id"), tokenizer.get("revision"), bool(entry.get("pickled", False))
+    )

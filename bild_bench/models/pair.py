@@ -1,0 +1,185 @@
+"""A large and a small model that may decode together: loaded, checked against each other, ready to open sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bild_bench.decoding.records import Limits
+from bild_bench.decoding.session import Session
+from bild_bench.errors import DataError, UsageError
+from bild_bench.models.checkpoint import Checkpoint, find_checkpoint
+from bild_bench.models.choice import ModelChoice, PairChoice
+from bild_bench.models.fast import FAST_MODEL_TYPES, FastModel
+from bild_bench.models.library import check_device, load_model, load_tokenizer
+from bild_bench.models.reference import ReferenceModel
+from bild_bench.models.rules import GenerationRules, read_rules
+from bild_bench.models.special_ids import SpecialIds, agree, read_special_ids, vocabulary_of
+
+SESSION_KINDS = ("auto", "fast", "reference")
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """One model of a pair.
+
+    Args:
+        checkpoint: where it came from.
+        model: opens sessions; fast or reference.
+        description: what the record says of it: shapes, parameters, session kind, rules.
+    """
+
+    checkpoint: Checkpoint
+    model: FastModel | ReferenceModel
+    description: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tokenised source text: ids of shape [1, length] on the device; truncated says that a longer text was cut."""
+
+    ids: Tensor
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Models by role ("large", "small") over one tokenizer.
+
+    Args:
+        label: as shown in tables and results.
+        prefix: put before every source text.
+        tokenizer: the library's, shared by both models.
+        models: role -> model; only the roles that were asked for.
+        special: start, end and pad ids.
+        rules: from the large model's generation_config; they hold for both.
+        device: as torch names it.
+        dtype: a key of `library.DTYPES`.
+    """
+
+    label: str
+    prefix: str
+    tokenizer: Any
+    models: dict[str, LoadedModel]
+    special: SpecialIds
+    rules: GenerationRules
+    device: str
+    dtype: str
+
+    def limits(self, max_tokens: int) -> Limits:
+        """Where decoding starts and stops, for this pair."""
+        return Limits(max_tokens, self.special.start, frozenset(self.special.ends))
+
+    def tokenise(self, text: str, limit: int) -> Source:
+        """Prefix and text as ids on the device, cut to `limit` tokens, the end token included."""
+        ids = self.tokenizer(self.prefix + text, verbose=False).input_ids
+        truncated = len(ids) > limit
+        if truncated:
+            ids = self.tokenizer(self.prefix + text, truncation=True, max_length=limit).input_ids
+        return Source(torch.tensor([ids], device=self.device), truncated)
+
+    def encode(self, role: str, source: Source) -> Any:
+        """Run one model's encoder; what it returns goes to `session`."""
+        return self.models[role].model.encode(source.ids)
+
+    def session(self, role: str, encoded: Any, limits: Limits) -> Session:
+        """A fresh session of one model over an encoded source, under the pair's rules."""
+        return self.rules.wrap(self.models[role].model.session(encoded), limits)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Generated ids as text, without special tokens."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+
+    def describe(self) -> dict[str, Any]:
+        """What the record says of the pair."""
+        return {
+            "label": self.label,
+            "prefix": self.prefix,
+            "special_ids": {"start": self.special.start, "ends": list(self.special.ends), "pad": self.special.pad},
+            "rules": self.rules.applied,
+            "search_settings_ignored": self.rules.ignored,
+            **{role: loaded.description for role, loaded in self.models.items()},
+        }
+
+
+def load_pair(
+    choice: PairChoice,
+    roles: Sequence[str] = ("large", "small"),
+    *,
+    device: str = "auto",
+    dtype: str = "float32",
+    session: str = "auto",
+    announce: Callable[[str], None] = lambda line: None,
+) -> Pair:
+    """Load the models for these roles and check that they fit together.
+
+    Args:
+        choice: see `choose_pair`.
+        roles: of "large" and "small".
+        device: "auto", "cpu", "cuda", "cuda:N" or "mps".
+        dtype: a key of `library.DTYPES`.
+        session: "fast" for our own decoder (T5 family), "reference" for the library's modules, "auto" for the fast one where it can.
+        announce: called with one line before something slow starts.
+
+    Raises:
+        UsageError: a role without a model, an impossible device or session kind.
+        DataError: a checkpoint cannot be used, or the two do not fit together.
+    """
+    device = check_device(device)
+    checkpoints = {role: find_checkpoint(_chosen(choice, role), f"--{role}", announce) for role in roles}
+    tokenizers = {role: load_tokenizer(checkpoint, f"--{role}") for role, checkpoint in checkpoints.items()}
+    agree(tokenizers, {role: checkpoint.name for role, checkpoint in checkpoints.items()})
+    main = roles[0] if "large" not in roles else "large"
+    vocabulary = vocabulary_of(tokenizers[main])
+    library = {role: load_model(checkpoint, f"--{role}", device, dtype) for role, checkpoint in checkpoints.items()}
+    special = read_special_ids(library, vocabulary, {role: checkpoint.name for role, checkpoint in checkpoints.items()})
+    rules = read_rules(library[main].generation_config, checkpoints[main].name)
+    models = {
+        role: _loaded(checkpoints[role], library.pop(role), vocabulary, special.start, session, f"--{role}") for role in roles
+    }
+    return Pair(choice.label, choice.prefix, tokenizers[main], models, special, rules, device, dtype)
+
+
+def _chosen(choice: PairChoice, role: str) -> ModelChoice:
+    chosen = choice.large if role == "large" else choice.small
+    if chosen is None:
+        raise UsageError(f"--{role}", None, "this mode needs a model for it (allowed: a folder or a hub id)", f"add --{role} PATH")
+    return chosen
+
+
+def _loaded(
+    checkpoint: Checkpoint, library_model: Any, vocabulary: int, start_id: int, session: str, option: str
+) -> LoadedModel:
+    if session not in SESSION_KINDS:
+        raise UsageError("--session", session, f"must be one of {', '.join(SESSION_KINDS)}", "leave it out for auto")
+    config = library_model.config
+    can_be_fast = config.model_type in FAST_MODEL_TYPES
+    if session == "fast" and not can_be_fast:
+        raise DataError(
+            option, checkpoint.name, f"is of type {config.model_type}; the fast session knows {', '.join(FAST_MODEL_TYPES)}",
+            "use --session reference, or auto",
+        )  # fmt: skip
+    description = _describe(checkpoint, library_model)
+    fast = can_be_fast and session != "reference"
+    model = FastModel(library_model, vocabulary) if fast else ReferenceModel(library_model, vocabulary, start_id)
+    return LoadedModel(checkpoint, model, description | {"session": model.kind})
+
+
+def _describe(checkpoint: Checkpoint, library_model: Any) -> dict[str, Any]:
+    config = library_model.config
+    shape = ("d_model", "d_kv", "d_ff", "num_heads", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers")
+    return {
+        "name": checkpoint.name,
+        "commit": checkpoint.commit,
+        "converted_from": checkpoint.converted_from,
+        "fingerprint": checkpoint.fingerprint,
+        "model_type": config.model_type,
+        "vocab_size": config.vocab_size,
+        **{name: getattr(config, name) for name in shape if getattr(config, name, None) is not None},
+        "parameters": sum(weight.numel() for weight in library_model.parameters()),
+        "decoder_parameters": sum(weight.numel() for weight in library_model.get_decoder().parameters()),
+    }
