@@ -70,7 +70,12 @@ def find_checkpoint(choice: ModelChoice, option: str, announce: Callable[[str], 
     """
     folder, commit = _locate(choice, option, announce)
     if not (folder / "config.json").is_file():
-        raise DataError(option, choice.source, "holds no config.json, so it is no checkpoint", "give a folder saved by save_pretrained")
+        raise DataError(
+            option,
+            choice.source,
+            "holds no config.json, so it is no checkpoint",
+            "give a folder saved by save_pretrained",
+        )
     converted = None
     if not any(folder.glob("*.safetensors")):
         folder, converted = _without_pickles(choice, folder, option, announce)
@@ -92,7 +97,10 @@ def _locate(
         raise DataError(option, choice.source, "is a file, not a checkpoint's folder", "give the folder that holds it")
     if choice.source.startswith((".", "/", "~")) or choice.source.count("/") != 1:
         raise DataError(
-            option, choice.source, "no such folder (allowed: a folder, or a hub id like google/flan-t5-small)", "check the path"
+            option,
+            choice.source,
+            "no such folder (allowed: a folder, or a hub id like google/flan-t5-small)",
+            "check the path",
         )
     fetched = fetch(choice.source, choice.revision, "model", list(patterns), announce=announce)
     return fetched.path, fetched.commit
@@ -107,13 +115,21 @@ def _without_pickles(
     files = sorted(path for pattern in _PICKLED for path in folder.glob(pattern))
     if not files:
         others = sorted(path.name for path in folder.iterdir() if path.suffix in _OTHER_PICKLES)
-        found = f"has only pickled weights of another kind ({', '.join(others)}), which are refused" if others else "holds no weights"
-        raise DataError(option, choice.source, f"{found} (allowed: *.safetensors, or pytorch_model*.bin)", "save it as safetensors")
+        found = (
+            f"has only pickled weights of another kind ({', '.join(others)}), which are refused"
+            if others
+            else "holds no weights"
+        )
+        raise DataError(
+            option, choice.source, f"{found} (allowed: *.safetensors, or pytorch_model*.bin)", "save it as safetensors"
+        )
     digest = _sha256(files)
     target = cache_folder() / "converted" / digest[:16]
     if not (target / "conversion.json").is_file():
         announce(f"converting {choice.source} to safetensors, once")
-        _convert(files, folder, target, {"source": choice.source, "files": [f.name for f in files], "sha256": digest}, option)
+        _convert(
+            files, folder, target, {"source": choice.source, "files": [f.name for f in files], "sha256": digest}, option
+        )
     return target, f"{files[0].name} sha256:{digest}"
 
 
@@ -144,10 +160,15 @@ def _unpickle(files: list[Path], option: str) -> dict[str, Any]:
             tensors |= torch.load(path, map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, TypeError, ValueError) as error:
             raise DataError(
-                option, path.name, f"is not a plain file of weights ({type(error).__name__}) and is refused", "save it as safetensors"
+                option,
+                path.name,
+                f"is not a plain file of weights ({type(error).__name__}) and is refused",
+                "save it as safetensors",
             ) from error
     if not all(isinstance(value, torch.Tensor) for value in tensors.values()):
-        raise DataError(option, files[0].name, "holds other things than tensors and is refused", "save it as safetensors")
+        raise DataError(
+            option, files[0].name, "holds other things than tensors and is refused", "save it as safetensors"
+        )
     return _without_aliases(tensors)
 
 
@@ -161,7 +182,10 @@ def _without_aliases(tensors: dict[str, Any]) -> dict[str, Any]:
 
 def _fingerprint(weights: list[Path], folder: Path, tokenizer: Path) -> str:
     described = [folder / "config.json", folder / "generation_config.json"]
-    vocabulary = [tokenizer / name for name in ("tokenizer.json", "tokenizer_config.json", "spiece.model", "source.spm", "vocab.json")]
+    vocabulary = [
+        tokenizer / name
+        for name in ("tokenizer.json", "tokenizer_config.json", "spiece.model", "source.spm", "vocab.json")
+    ]
     return _sha256([path for path in (*described, *vocabulary, *weights) if path.is_file()])[:16]
 
 

@@ -90,7 +90,9 @@ def choose_pair(
     """
     if large is not None or small is not None:
         if preset is not None or aligned:
-            raise UsageError("--large/--small", large or small, "cannot be mixed with --preset or --aligned", "leave one out")
+            raise UsageError(
+                "--large/--small", large or small, "cannot be mixed with --preset or --aligned", "leave one out"
+            )
         names = [ModelChoice(model).short_name for model in (large, small) if model is not None]
         return PairChoice(
             "+".join(names),
@@ -101,7 +103,9 @@ def choose_pair(
     name = "embedded" if preset is None else preset
     entry = _preset_entry(name, task, kind)
     if aligned and entry["aligned"] is None:
-        raise UsageError("--aligned", name, "this preset has no aligned small model", "use --preset paper, or --no-aligned")
+        raise UsageError(
+            "--aligned", name, "this preset has no aligned small model", "use --preset paper, or --no-aligned"
+        )
     return PairChoice(
         f"{name}-aligned" if aligned else name,
         _model_choice(entry["large"]),
@@ -121,9 +125,11 @@ def _preset_entry(name: str, task: str, kind: str) -> dict[str, Any]:
     if entry is None:
         able = [other for other, preset in presets.items() if preset["tasks"].get(task if task in tasks else stand_in)]
         raise UsageError(
-            "--preset", name, f"has no pair for --task {task} yet",
+            "--preset",
+            name,
+            f"has no pair for --task {task} yet",
             f"use --preset {' or '.join(able)}, or --large PATH --small PATH with models of your own",
-        )  # fmt: skip
+        )
     return dict(entry)
 
 
@@ -132,5 +138,9 @@ def _model_choice(entry: Mapping[str, Any]) -> ModelChoice:
         return ModelChoice(str(_PACKAGE / entry["path"]))
     tokenizer = entry.get("tokenizer") or {}
     return ModelChoice(
-        entry["id"], entry["revision"], tokenizer.get("id"), tokenizer.get("revision"), bool(entry.get("pickled", False))
+        entry["id"],
+        entry["revision"],
+        tokenizer.get("id"),
+        tokenizer.get("revision"),
+        bool(entry.get("pickled", False)),
     )

@@ -47,7 +47,7 @@ class FastModel:
         return functional.linear(states, self.weights.head)
 
     def causal_bias(self, length: int) -> Tensor:
-        """Position bias with minus infinity above the diagonal, [heads, >= length, >= length]; made once, then grown."""
+        """Position bias, minus infinity above the diagonal, [heads, >= length, >= length]; made once, then grown."""
         if self._bias.shape[1] < length:
             bias = self.weights.position_bias(length)
             future = torch.ones((length, length), dtype=torch.bool, device=bias.device).triu(1)

@@ -26,9 +26,11 @@ def load_tokenizer(checkpoint: Checkpoint, option: str) -> Any:
     except Exception as error:
         # The library raises whatever its tokenizer back-ends raise; no narrower class covers them.
         raise DataError(
-            option, str(checkpoint.tokenizer_path), f"has no tokenizer that can be loaded ({_reason(error)})",
+            option,
+            str(checkpoint.tokenizer_path),
+            f"has no tokenizer that can be loaded ({_reason(error)})",
             "add tokenizer.json or the sentencepiece model to the folder",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> Any:
@@ -48,21 +50,33 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
     transformers.utils.logging.disable_progress_bar()
     try:
         model, info = transformers.AutoModelForSeq2SeqLM.from_pretrained(
-            checkpoint.path, dtype=DTYPES[dtype], local_files_only=True, use_safetensors=True, output_loading_info=True,
+            checkpoint.path,
+            dtype=DTYPES[dtype],
+            local_files_only=True,
+            use_safetensors=True,
+            output_loading_info=True,
             # One token and a block of tokens give the same bfloat16 scores only without the fused attention kernel.
             attn_implementation="eager" if dtype == "bfloat16" else None,
-        )  # fmt: skip
+        )
     except (SafetensorError, OSError, ValueError, RuntimeError, KeyError) as error:
-        raise DataError(option, checkpoint.name, f"cannot be loaded ({_reason(error)})", "fetch or save the checkpoint anew") from error
+        raise DataError(
+            option, checkpoint.name, f"cannot be loaded ({_reason(error)})", "fetch or save the checkpoint anew"
+        ) from error
     missing = sorted(info["missing_keys"])
     if missing:
         raise DataError(
-            option, checkpoint.name, f"lacks {len(missing)} weights, {missing[0]} among them", "fetch or save the checkpoint anew"
+            option,
+            checkpoint.name,
+            f"lacks {len(missing)} weights, {missing[0]} among them",
+            "fetch or save the checkpoint anew",
         )
     broken = next((name for name, weight in model.named_parameters() if not torch.isfinite(weight).all()), None)
     if broken is not None:
         raise DataError(
-            option, checkpoint.name, f"weight {broken} holds NaN or infinity in {dtype}", "use --dtype float32, or another checkpoint"
+            option,
+            checkpoint.name,
+            f"weight {broken} holds NaN or infinity in {dtype}",
+            "use --dtype float32, or another checkpoint",
         )
     if dtype == "float64":
         _make_norms_exact(model)
@@ -81,7 +95,10 @@ def check_device(device: str) -> str:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise UsageError(
-            "--device", device, f"torch cannot use it ({_reason(error)}; allowed: auto, cpu, cuda, cuda:N, mps)", "try --device auto"
+            "--device",
+            device,
+            f"torch cannot use it ({_reason(error)}; allowed: auto, cpu, cuda, cuda:N, mps)",
+            "try --device auto",
         ) from error
     return device
 
@@ -92,15 +109,20 @@ def _require_encoder_decoder(checkpoint: Checkpoint, option: str) -> None:
     known = transformers.models.auto.modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     if kind not in known:
         what = "names no model_type" if kind is None else f"is of type {kind}, which is no encoder-decoder text model"
-        raise DataError(option, checkpoint.name, f"{what} (allowed: {', '.join(sorted(known))})", "give a sequence-to-sequence checkpoint")
+        raise DataError(
+            option,
+            checkpoint.name,
+            f"{what} (allowed: {', '.join(sorted(known))})",
+            "give a sequence-to-sequence checkpoint",
+        )
 
 
 class _ExactNorm(nn.Module):
     """RMS norm in the states' own precision; the library's computes the variance in float32 even in float64."""
 
-    def __init__(self, weight: Tensor, epsilon: float) -> None:
+    def __init__(self, norm: Any) -> None:
         super().__init__()
-        self.weight, self.epsilon = nn.Parameter(weight), epsilon
+        self.weight, self.epsilon = nn.Parameter(norm.weight.detach()), norm.variance_epsilon
 
     def forward(self, states: Tensor) -> Tensor:
         return nn.functional.rms_norm(states, self.weight.shape, self.weight, self.epsilon)
@@ -110,7 +132,7 @@ def _make_norms_exact(model: nn.Module) -> None:
     for module in list(model.modules()):
         for name, child in module.named_children():
             if type(child).__name__ in ("T5LayerNorm", "MT5LayerNorm"):
-                setattr(module, name, _ExactNorm(child.weight.detach(), child.variance_epsilon))
+                setattr(module, name, _ExactNorm(child))
 
 
 def _reason(error: BaseException) -> str:

@@ -94,6 +94,14 @@ class Pair:
         """Generated ids as text, without special tokens."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
 
+    def piece(self, before: Sequence[int], token: int) -> str:
+        """One token's own text after the tokens before it; special tokens by their name."""
+        if token in self.tokenizer.all_special_ids:
+            return str(self.tokenizer.convert_ids_to_tokens(token))
+        shorter = self.tokenizer.decode(list(before), skip_special_tokens=True)
+        longer = self.tokenizer.decode([*before, token], skip_special_tokens=True)
+        return str(longer[len(shorter) :])
+
     def describe(self) -> dict[str, Any]:
         """What the record says of the pair."""
         return {
@@ -122,7 +130,8 @@ def load_pair(
         roles: of "large" and "small".
         device: "auto", "cpu", "cuda", "cuda:N" or "mps".
         dtype: a key of `library.DTYPES`.
-        session: "fast" for our own decoder (T5 family), "reference" for the library's modules, "auto" for the fast one where it can.
+        session: "fast" for our own decoder (T5 family), "reference" for the library's modules, "auto" for the fast one
+            where the architecture allows it.
         announce: called with one line before something slow starts.
 
     Raises:
@@ -139,7 +148,8 @@ def load_pair(
     special = read_special_ids(library, vocabulary, {role: checkpoint.name for role, checkpoint in checkpoints.items()})
     rules = read_rules(library[main].generation_config, checkpoints[main].name)
     models = {
-        role: _loaded(checkpoints[role], library.pop(role), vocabulary, special.start, session, f"--{role}") for role in roles
+        role: _loaded(checkpoints[role], library.pop(role), vocabulary, special.start, session, f"--{role}")
+        for role in roles
     }
     return Pair(choice.label, choice.prefix, tokenizers[main], models, special, rules, device, dtype)
 
@@ -147,7 +157,9 @@ def load_pair(
 def _chosen(choice: PairChoice, role: str) -> ModelChoice:
     chosen = choice.large if role == "large" else choice.small
     if chosen is None:
-        raise UsageError(f"--{role}", None, "this mode needs a model for it (allowed: a folder or a hub id)", f"add --{role} PATH")
+        raise UsageError(
+            f"--{role}", None, "this mode needs a model for it (allowed: a folder or a hub id)", f"add --{role} PATH"
+        )
     return chosen
 
 
@@ -160,9 +172,11 @@ def _loaded(
     can_be_fast = config.model_type in FAST_MODEL_TYPES
     if session == "fast" and not can_be_fast:
         raise DataError(
-            option, checkpoint.name, f"is of type {config.model_type}; the fast session knows {', '.join(FAST_MODEL_TYPES)}",
+            option,
+            checkpoint.name,
+            f"is of type {config.model_type}; the fast session knows {', '.join(FAST_MODEL_TYPES)}",
             "use --session reference, or auto",
-        )  # fmt: skip
+        )
     description = _describe(checkpoint, library_model)
     fast = can_be_fast and session != "reference"
     model = FastModel(library_model, vocabulary) if fast else ReferenceModel(library_model, vocabulary, start_id)
@@ -171,7 +185,16 @@ def _loaded(
 
 def _describe(checkpoint: Checkpoint, library_model: Any) -> dict[str, Any]:
     config = library_model.config
-    shape = ("d_model", "d_kv", "d_ff", "num_heads", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers")
+    shape = (
+        "d_model",
+        "d_kv",
+        "d_ff",
+        "num_heads",
+        "num_layers",
+        "num_decoder_layers",
+        "encoder_layers",
+        "decoder_layers",
+    )
     return {
         "name": checkpoint.name,
         "commit": checkpoint.commit,

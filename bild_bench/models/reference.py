@@ -64,7 +64,8 @@ class ReferenceModel:
             cache=cache,
             use_cache=True,
         )
-        return output.logits[0, :, : self._vocabulary]
+        logits: Tensor = output.logits[0, :, : self._vocabulary]
+        return logits
 
 
 class ReferenceSession:

@@ -79,6 +79,9 @@ def _checked(scores: list[float], ids: list[float]) -> list[int]:
     for row, score in enumerate(scores):
         if not math.isfinite(score):
             raise RunError(
-                "model output", score, f"row {row} has no finite best score", "try --dtype float32, or another checkpoint"
+                "model output",
+                score,
+                f"row {row} has no finite best score",
+                "try --dtype float32, or another checkpoint",
             )
     return [int(index) for index in ids]

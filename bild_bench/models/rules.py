@@ -19,9 +19,15 @@ from bild_bench.errors import DataError
 from bild_bench.models.rows import TensorRows
 
 _APPLIED = (
-    "min_length", "min_new_tokens", "no_repeat_ngram_size", "bad_words_ids", "suppress_tokens",
-    "begin_suppress_tokens", "forced_bos_token_id", "forced_eos_token_id",
-)  # fmt: skip
+    "min_length",
+    "min_new_tokens",
+    "no_repeat_ngram_size",
+    "bad_words_ids",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+)
 # Neutral values: with these a rule says nothing.
 _REFUSED = {
     "repetition_penalty": (None, 1.0),
@@ -34,7 +40,12 @@ _REFUSED = {
     "forced_decoder_ids": (None,),
 }
 # Search and sampling settings concern how a text is found, not which texts are possible: ours come from the method.
-_IGNORED = {"num_beams": (None, 1), "do_sample": (None, False), "length_penalty": (None, 1.0), "early_stopping": (None, False)}
+_IGNORED = {
+    "num_beams": (None, 1),
+    "do_sample": (None, False),
+    "length_penalty": (None, 1.0),
+    "early_stopping": (None, False),
+}
 
 
 @dataclass(frozen=True)

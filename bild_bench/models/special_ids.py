@@ -9,7 +9,12 @@ from typing import Any
 from bild_bench.errors import DataError
 
 # Texts on which tokenizers of one vocabulary still differ: case, spaces, umlauts, digits, symbols outside the vocabulary.
-_PROBES = ("Zwei Hunde laufen über die Straße.", "  The  price\nrose 12,345.67 %", "ＡＢＣ ﬁ é e\u0301 🙂 <pad> </s>", "")
+_PROBES = (
+    "Zwei Hunde laufen über die Straße.",
+    "  The  price\nrose 12,345.67 %",
+    "\uff21\uff22\uff23 \ufb01 \xe9 e\u0301 \U0001f642 <pad> </s>",
+    "",
+)
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class SpecialIds:
 
 def vocabulary_of(tokenizer: Any) -> int:
     """One more than the largest id the tokenizer knows; scores beyond are masked."""
-    return 1 + max(tokenizer.get_vocab().values())
+    return 1 + int(max(tokenizer.get_vocab().values()))
 
 
 def agree(tokenizers: Mapping[str, Any], names: Mapping[str, str]) -> None:
@@ -41,9 +46,11 @@ def agree(tokenizers: Mapping[str, Any], names: Mapping[str, str]) -> None:
         difference = _difference(one, other)
         if difference is not None:
             raise DataError(
-                f"--{first} and --{role}", f"{names[first]} and {names[role]}", f"their tokenizers differ: {difference}",
+                f"--{first} and --{role}",
+                f"{names[first]} and {names[role]}",
+                f"their tokenizers differ: {difference}",
                 "both models must be trained with one tokenizer; give a pair that is",
-            )  # fmt: skip
+            )
 
 
 def read_special_ids(models: Mapping[str, Any], vocabulary: int, names: Mapping[str, str]) -> SpecialIds:
@@ -62,16 +69,21 @@ def read_special_ids(models: Mapping[str, Any], vocabulary: int, names: Mapping[
         width = model.get_output_embeddings().weight.shape[0]
         if width < vocabulary:
             raise DataError(
-                f"--{role}", names[role], f"scores {width} ids, its tokenizer has {vocabulary}", "give the tokenizer it was trained with"
+                f"--{role}",
+                names[role],
+                f"scores {width} ids, its tokenizer has {vocabulary}",
+                "give the tokenizer it was trained with",
             )
         found[role] = _special_ids_of(model, f"--{role}", names[role])
     first, *others = found
     for role in others:
         if found[role] != found[first]:
             raise DataError(
-                f"--{first} and --{role}", f"{found[first]} and {found[role]}", "start, end and pad ids must be the same",
+                f"--{first} and --{role}",
+                f"{found[first]} and {found[role]}",
+                "start, end and pad ids must be the same",
                 "correct generation_config.json of one of them",
-            )  # fmt: skip
+            )
     return found[first]
 
 

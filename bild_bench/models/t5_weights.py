@@ -1,4 +1,4 @@
-"""The weights of a T5 decoder, fused from the library's modules: T5 1.0 and 1.1, Flan-T5, mT5; tied and untied heads."""
+"""A T5 decoder's weights, fused from the library's modules: T5 1.0 and 1.1, Flan-T5, mT5; tied and untied heads."""
 
 from __future__ import annotations
 

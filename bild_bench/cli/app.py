@@ -1,0 +1,42 @@
+"""The commands by name; each lives in a file of its own and imports what is heavy only when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bild_bench import __version__
+from bild_bench.cli.doctor import doctor
+from bild_bench.cli.generate import generate
+from bild_bench.cli.presets import presets
+from bild_bench.cli.run import run
+from bild_bench.cli.tasks import tasks
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Measure big/little decoding: quality against latency, in a way that others can repeat.",
+    epilog="--debug with any command shows the traceback of an error.",
+)
+app.command("run")(run)
+app.command("generate")(generate)
+app.command("tasks")(tasks)
+app.command("presets")(presets)
+app.command("doctor")(doctor)
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"bild-bench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Measure big/little decoding: quality against latency, in a way that others can repeat."""

@@ -1,0 +1,36 @@
+"""`bild-bench presets`: which pairs of models there are."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from bild_bench.cli import options as o
+
+
+def presets(json_output: o.JsonOption = False) -> None:
+    """List the model pairs: checkpoints, sizes, prefixes, by preset and task."""
+    from bild_bench.models.choice import load_presets
+
+    found = load_presets()
+    if json_output:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from bild_bench.cli.console import out
+
+    for name, preset in found.items():
+        table = Table("task", "large", "small", "aligned small", "prefix", "GB", box=box.SIMPLE_HEAD, pad_edge=False)
+        for task, entry in preset["tasks"].items():
+            if entry is None:
+                table.add_row(task, "none yet")
+                continue
+            models = [entry["large"], entry["small"], entry["aligned"]]
+            names = ["-" if model is None else model.get("id", model.get("path")) for model in models]
+            size = sum(model.get("approx_gb", 0) for model in models[:2])
+            table.add_row(task, *names, repr(entry["prefix"]), f"{size:.1f}" if size else "-")
+        out.print(Text(f"{name}: {preset['title']}", style="bold"), table)

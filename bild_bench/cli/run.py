@@ -1,0 +1,108 @@
+"""`bild-bench run`: decode a task by one method and its baseline, measure it, record it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+from bild_bench.cli import options as o
+from bild_bench.cli.settings import method_settings
+
+
+def run(
+    task: o.TaskOption,
+    mode: o.ModeOption = "bild",
+    alpha_fb: o.AlphaFbOption = None,
+    alpha_rb: o.AlphaRbOption = None,
+    no_rollback: o.NoRollbackOption = False,
+    max_draft: o.MaxDraftOption = None,
+    first: o.FirstOption = None,
+    verify_tail: o.VerifyTailOption = False,
+    compat: o.CompatOption = None,
+    baseline: o.BaselineOption = True,
+    preset: o.PresetOption = None,
+    aligned: o.AlignedOption = False,
+    large: o.LargeOption = None,
+    small: o.SmallOption = None,
+    prefix: o.PrefixOption = None,
+    data: o.DataOption = None,
+    split: o.SplitOption = None,
+    limit: o.LimitOption = None,
+    source_column: o.SourceColumnOption = None,
+    target_column: o.TargetColumnOption = None,
+    metric: o.MetricOption = None,
+    device: o.DeviceOption = "auto",
+    dtype: o.DtypeOption = "float32",
+    threads: o.ThreadsOption = None,
+    session: o.SessionOption = "auto",
+    seed: o.SeedOption = 0,
+    warmup: o.WarmupOption = 2,
+    out: o.OutOption = None,
+    json_output: o.JsonOption = False,
+) -> None:
+    """Decode a task by one method, paired with the large model alone, and record texts, counters and times.
+
+    Ctrl-C or a crash loses nothing that is finished: the same command goes on where it stopped.
+
+    Example: bild-bench run --task iwslt17 --alpha-fb 0.5 --alpha-rb 2
+    """
+    from bild_bench.cli.console import announce, track
+    from bild_bench.experiment import run_experiment
+    from bild_bench.plan import make_point, with_baseline
+    from bild_bench.setup import Request
+
+    settings = method_settings(
+        alpha_fb=alpha_fb,
+        alpha_rb=alpha_rb,
+        no_rollback=no_rollback,
+        max_draft=max_draft,
+        first=first,
+        verify_tail=verify_tail,
+        compat=compat,
+    )
+    points = [make_point(mode, settings)]
+    request = Request(
+        task=task,
+        data=data,
+        split=split,
+        limit=limit,
+        source_column=source_column,
+        target_column=target_column,
+        metric=metric,
+        preset=preset,
+        aligned=aligned,
+        large=large,
+        small=small,
+        prefix=prefix,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        session=session,
+        seed=seed,
+        warmup=warmup,
+        out=out,
+        command=shlex.join(["bild-bench", *sys.argv[1:]]),
+    )
+    directory = run_experiment(request, with_baseline(points) if baseline else points, announce=announce, track=track)
+    _show(directory, json_output)
+
+
+def _show(directory: Path, json_output: bool) -> None:
+    from bild_bench import results
+    from bild_bench.cli.console import announce, out
+    from bild_bench.report.summary import summarise
+    from bild_bench.report.table import print_table, to_json
+
+    experiment = results.read(directory)
+    summary = summarise(experiment)
+    if json_output:
+        out.file.write(json.dumps(to_json(summary, experiment.run) | {"directory": str(directory)}, indent=2) + "\n")
+    else:
+        print_table(out, summary, experiment.run)
+    if experiment.run.data_label.startswith("embedded/"):
+        announce(
+            f"{experiment.run.data_label} is a stand-in of our own sentences: never compare it with the named data set"
+        )
+    announce(f"written to {directory}")

@@ -1,0 +1,179 @@
+"""A task's texts: the embedded sample, the hub's data set or local files, as examples with stable ids."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bild_bench.data_files import Located, locate
+from bild_bench.data_reader import Pair, read_pairs
+from bild_bench.errors import DataError, UsageError
+from bild_bench.hub import fetch
+from bild_bench.tasks import Task, load_task, task_names
+
+EMBEDDED_FOLDER = Path(__file__).resolve().parent / "embedded" / "data"
+_EMBEDDED_COLUMNS = ("source", "target")
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text.
+
+    Args:
+        index: its row in the data set, from 0, before any sampling.
+        id: 16 hex digits over source and references (and, for a repeated row, over how often it came before): the same
+            wherever the text stands, and unique within a data set.
+        source: may be empty; that is the run's to report.
+        references: one or more.
+    """
+
+    index: int
+    id: str
+    source: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The texts of one run.
+
+    Args:
+        label: what the texts are, so that nothing else is mistaken for the real set: "xsum" (the hub's files, or a
+            folder laid out like them), "embedded/iwslt17", "custom/<file name>", or "xsum@path" for other local files.
+        task: the task they were read for.
+        split: the split's name.
+        examples: the texts, in the data set's order.
+        total: rows of the split before sampling.
+        fingerprint: sha256 over all kept examples, 64 hex digits.
+        origin: data (as asked for), repository, revision, commit (each None where there is none), files (their names).
+    """
+
+    label: str
+    task: Task
+    split: str
+    examples: tuple[Example, ...]
+    total: int
+    fingerprint: str
+    origin: dict[str, str | None]
+
+
+def load_examples(
+    task: Task, data: str, split: str | None, limit: int | None, seed: int, announce: Callable[[str], None]
+) -> Examples:
+    """Read a task's texts.
+
+    Args:
+        task: says where the hub's files are and which columns to read.
+        data: "embedded", "hub", or the path of a file or folder (a folder named hub is "./hub").
+        split: None is the task's own split.
+        limit: keep this many texts (>= 1), a sample drawn by `seed` and put back into the set's order; None keeps all.
+        seed: of the sample.
+        announce: called with one line before a download.
+
+    Raises:
+        UsageError: a limit below 1, or options that the data does not have.
+        DataError: whatever is wrong with the data; one line that names the file, column or row.
+    """
+    if limit is not None and limit < 1:
+        raise UsageError("--limit", limit, "must be at least 1", "leave it out to use every text")
+    if data == "embedded":
+        located, columns, label, commit = _embedded(task, split)
+    elif data == "hub":
+        located, commit = _from_hub(task, split, announce)
+        columns, label = (task.source_column, task.target_column), task.name
+    else:
+        located, commit = _from_path(task, data, split), None
+        columns, label = (task.source_column, task.target_column), _label(task, data, located)
+    everything = _examples(read_pairs(located.files, *columns))
+    kept = _sample(everything, limit, seed)
+    origin = {
+        "data": data,
+        "repository": task.hub_id if data == "hub" else None,
+        "revision": task.revision if data == "hub" else None,
+        "commit": commit,
+        "files": ",".join(file.name for file in located.files),
+    }
+    return Examples(label, task, located.split, kept, len(everything), _fingerprint(kept), origin)
+
+
+def _embedded(task: Task, split: str | None) -> tuple[Located, tuple[str, str], str, None]:
+    if task.embedded is None:
+        fix = "give your own texts with --data PATH" + (
+            "" if task.hub_id is None else ", or use --preset flan --data hub"
+        )
+        raise DataError("--data", "embedded", f"there is no embedded sample for task {task.name} yet", fix)
+    if split is not None and split != task.split:
+        raise DataError("--split", split, f"the embedded sample has one split, {task.split}", "leave --split out")
+    _refuse_columns(task)
+    located = locate(EMBEDDED_FOLDER / task.embedded, task, task.split)
+    return located, _EMBEDDED_COLUMNS, f"embedded/{task.name}", None
+
+
+def _refuse_columns(task: Task) -> None:
+    """The sample has columns of its own: a column asked for must not be ignored in silence."""
+    if task.name not in task_names():
+        return
+    own = load_task(task.name)
+    asked = {"--source-column": task.source_column, "--target-column": task.target_column}
+    for (flag, column), usual in zip(asked.items(), (own.source_column, own.target_column), strict=True):
+        if column != usual and column not in _EMBEDDED_COLUMNS:
+            raise UsageError(
+                flag, column, f"the embedded sample has the columns {_EMBEDDED_COLUMNS}", f"leave {flag} out"
+            )
+
+
+def _from_hub(task: Task, split: str | None, announce: Callable[[str], None]) -> tuple[Located, str | None]:
+    if task.hub_id is None or task.files is None:
+        raise DataError("--data", "hub", f"task {task.name} has no data set on the hub", "give your texts: --data PATH")
+    name = task.split if split is None else split
+    if name not in task.splits:
+        raise DataError("--split", name, f"{task.hub_id} has {', '.join(task.splits)}", "choose one of these")
+    pattern = task.files.replace("{split}", task.splits[name])
+    fetched = fetch(task.hub_id, task.revision, "dataset", [pattern], announce=announce)
+    return locate(fetched.path, task, name), fetched.commit
+
+
+def _from_path(task: Task, data: str, split: str | None) -> Located:
+    if not data:
+        raise UsageError("--data", data, "must be embedded, hub or a path", "leave it out to use the preset's")
+    return locate(Path(os.path.expanduser(data)), task, split)
+
+
+def _label(task: Task, data: str, located: Located) -> str:
+    if task.name == "custom":
+        return f"custom/{Path(data).absolute().name}"
+    return task.name if located.layout == "hub" else f"{task.name}@path"
+
+
+def _examples(pairs: list[Pair]) -> list[Example]:
+    seen: Counter[Pair] = Counter()
+    examples = []
+    for index, pair in enumerate(pairs):
+        examples.append(Example(index, _text_id(pair, seen[pair]), *pair))
+        seen[pair] += 1
+    return examples
+
+
+def _text_id(pair: Pair, repeats: int) -> str:
+    # Real sets repeat rows ("Thank you."), and results are stored and paired by id.
+    content = [*pair] if repeats == 0 else [*pair, repeats]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def _sample(examples: list[Example], limit: int | None, seed: int) -> tuple[Example, ...]:
+    if limit is None or limit >= len(examples):
+        return tuple(examples)
+    return tuple(examples[row] for row in sorted(random.Random(seed).sample(range(len(examples)), limit)))
+
+
+def _fingerprint(examples: Iterable[Example]) -> str:
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(json.dumps([example.source, example.references]).encode() + b"\n")
+    return digest.hexdigest()

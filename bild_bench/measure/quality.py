@@ -1,0 +1,229 @@
+"""Quality of generated texts against references: corpus BLEU, ROUGE-L and ROUGE-Lsum, with intervals over texts.
+
+BLEU is sacreBLEU's (Post 2018, A Call for Clarity in Reporting BLEU Scores) and ROUGE is rouge-score's (Lin 2004,
+ROUGE: A Package for Automatic Evaluation of Summaries). Ours is that a score never travels without the signature that
+says how it was made, and the bootstrap over texts (Koehn 2004, Statistical Significance Tests for Machine Translation
+Evaluation), which needs each text's own statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from bild_bench.errors import DataError, unknown_name
+
+if TYPE_CHECKING:
+    from bild_bench.measure.intervals import Floats
+
+Metric = Literal["bleu", "rougeL", "rougeLsum"]
+METRICS: tuple[Metric, ...] = ("bleu", "rougeL", "rougeLsum")
+
+# Points of a sweep share most of their texts with the baseline: a text is scored once, however many points wrote it.
+_TEXTS_REMEMBERED = 65_536
+
+
+@dataclass(frozen=True)
+class Score:
+    """A corpus score in points (0 to 100) and the signature of how it was computed."""
+
+    metric: Metric
+    value: float
+    signature: str
+
+
+def score(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    """The corpus score of hypotheses against references.
+
+    BLEU pools its n-gram counts over the corpus. ROUGE is the mean over texts of F1 (the best reference of each text),
+    with the stemmer. ROUGE-Lsum has one sentence a line: lines that a text already has are kept, else it is split.
+    rouge-score reads only a-z and 0-9, so ROUGE is for English: an umlaut splits a word, other scripts score 0.
+
+    Args:
+        metric: "bleu", "rougeL" or "rougeLsum".
+        hypotheses: one text each; an empty text counts as a text.
+        references: for each hypothesis one or more texts; their number may vary.
+
+    Raises:
+        DataError: no texts, unequal lengths, something that is not a text, a text without references, or a bare
+            string where its references belong.
+        UsageError: another metric.
+    """
+    _check(metric, hypotheses, references)
+    if metric == "bleu":
+        return _corpus_bleu(hypotheses, references)
+    total = text_statistics(metric, hypotheses, references).sum(axis=0, keepdims=True)
+    value = float(_corpus_values(metric, total, len(hypotheses))[0])
+    return Score(metric, value, _rouge_signature(metric, references))
+
+
+def text_statistics(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
+    """Each text's additive statistics, shape (texts, columns): their column sums determine the corpus score.
+
+    BLEU has 10 columns: the hypothesis's length and the closest reference's in tokens, then matched and total n-grams
+    of orders 1 to 4. ROUGE has one: F1 in [0, 1], which is also the text's own score.
+
+    Raises:
+        DataError, UsageError: as `score`.
+    """
+    import numpy as np
+
+    _check(metric, hypotheses, references)
+    of_text = _bleu_counts if metric == "bleu" else _rouge_f1
+    rows = [of_text(metric, hyp, tuple(refs)) for hyp, refs in zip(hypotheses, references, strict=True)]
+    return np.asarray(rows, dtype=np.float64)
+
+
+def quality_interval(
+    metric: Metric,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    seed: int,
+    resamples: int = 1000,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """The bootstrap interval (low, high) of `score` over texts, in points; NaN with one text.
+
+    Raises:
+        DataError, UsageError: as `score`; UsageError also for `resamples` or `level` out of range.
+    """
+    from bild_bench.measure.intervals import percentile_interval, resampled_sums
+
+    statistics = text_statistics(metric, hypotheses, references)
+    sums = resampled_sums(statistics, seed=seed, resamples=resamples)
+    values = _corpus_values(metric, sums, len(hypotheses))
+    return percentile_interval(values, texts=len(hypotheses), level=level)
+
+
+def paired_quality_difference(
+    metric: Metric,
+    base_hypotheses: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    seed: int,
+    resamples: int = 1000,
+    level: float = 0.95,
+) -> tuple[float, float, float]:
+    """How much better than the baseline: (difference, low, high) in points, positive where `hypotheses` score higher.
+
+    Both systems are resampled together, so texts that are hard for both do not widen the interval (Koehn 2004, paired
+    bootstrap resampling). With one text low and high are NaN.
+
+    Raises:
+        DataError, UsageError: as `quality_interval`.
+    """
+    import numpy as np
+
+    from bild_bench.measure.intervals import percentile_interval, resampled_sums
+
+    base = text_statistics(metric, base_hypotheses, references)
+    other = text_statistics(metric, hypotheses, references)
+    texts, columns = base.shape
+
+    def difference(sums: Floats) -> Floats:
+        return _corpus_values(metric, sums[:, columns:], texts) - _corpus_values(metric, sums[:, :columns], texts)
+
+    both = np.hstack([base, other])
+    low, high = percentile_interval(
+        difference(resampled_sums(both, seed=seed, resamples=resamples)), texts=texts, level=level
+    )
+    return float(difference(both.sum(axis=0)[None])[0]), low, high
+
+
+def sentences_on_lines(text: str) -> str:
+    """The text with one sentence a line. Lines that it has already are kept: CNN/DailyMail's highlights do."""
+    import sentencex
+
+    text = text.strip()
+    if "\n" in text:
+        return text
+    return "\n".join(sentence.strip() for sentence in sentencex.segment("en", text) if sentence.strip())
+
+
+def _corpus_values(metric: Metric, sums: Floats, texts: int) -> Floats:
+    """Corpus scores in points, shape (rows,), from column sums of text statistics, shape (rows, columns)."""
+    import numpy as np
+
+    if metric != "bleu":
+        return 100.0 * sums[:, 0] / texts
+    return np.array([_bleu_of_counts(row) for row in sums.astype(np.int64).tolist()])
+
+
+def _bleu_of_counts(counts: list[int]) -> float:
+    """Corpus BLEU in points from the ten pooled counts of `text_statistics`, with sacreBLEU's default settings."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    bleu = BLEU()
+    orders = bleu.max_ngram_order
+    pooled = bleu.compute_bleu(
+        correct=counts[2 : 2 + orders],
+        total=counts[2 + orders :],
+        sys_len=counts[0],
+        ref_len=counts[1],
+        smooth_method=bleu.smooth_method,
+        smooth_value=bleu.smooth_value,
+        effective_order=bleu.effective_order,
+        max_ngram_order=orders,
+    )
+    return float(pooled.score)
+
+
+def _corpus_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    from sacrebleu.metrics.bleu import BLEU
+
+    # sacreBLEU wants reference streams, each as long as the corpus; None stands where a text has fewer references.
+    most = max(len(refs) for refs in references)
+    streams: list[Any] = [[refs[i] if i < len(refs) else None for refs in references] for i in range(most)]
+    bleu = BLEU()
+    value = bleu.corpus_score(list(hypotheses), streams).score
+    return Score("bleu", float(value), str(bleu.get_signature()))
+
+
+@lru_cache(maxsize=_TEXTS_REMEMBERED)
+def _bleu_counts(_metric: Metric, hypothesis: str, references: tuple[str, ...]) -> tuple[float, ...]:
+    from sacrebleu.metrics.bleu import BLEU
+
+    counted = BLEU().corpus_score([hypothesis], [[reference] for reference in references])
+    return (counted.sys_len, counted.ref_len, *counted.counts, *counted.totals)
+
+
+@lru_cache(maxsize=_TEXTS_REMEMBERED)
+def _rouge_f1(metric: Metric, hypothesis: str, references: tuple[str, ...]) -> tuple[float, ...]:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    prepare = sentences_on_lines if metric == "rougeLsum" else str
+    scorer = RougeScorer([metric], use_stemmer=True)
+    best = scorer.score_multi([prepare(reference) for reference in references], prepare(hypothesis))
+    return (float(best[metric].fmeasure),)
+
+
+def _rouge_signature(metric: Metric, references: Sequence[Sequence[str]]) -> str:
+    from importlib.metadata import version
+
+    numbers = {len(refs) for refs in references}
+    nrefs = str(numbers.pop()) if len(numbers) == 1 else "var"
+    split = f"sentencex {version('sentencex')}" if metric == "rougeLsum" else "none"
+    package = version("rouge-score")
+    return f"{metric}|nrefs:{nrefs}|stemmer:yes|split:{split}|rouge-score:{package}|agg:mean-f1"
+
+
+def _check(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    if metric not in METRICS:
+        raise unknown_name("metric", metric, METRICS)
+    if len(hypotheses) == 0:
+        raise DataError("hypotheses", 0, "no texts to score", "give at least one finished text")
+    if len(hypotheses) != len(references):
+        fix = "give one list of references for each hypothesis"
+        raise DataError("references", len(references), f"lists, but there are {len(hypotheses)} hypotheses", fix)
+    for index, (hypothesis, refs) in enumerate(zip(hypotheses, references, strict=True)):
+        if not isinstance(hypothesis, str):
+            raise DataError(f"hypotheses[{index}]", hypothesis, "must be a text", "leave out texts that failed")
+        # A bare string would pass for a list of one-letter references: accepted by the libraries, and wrong.
+        if isinstance(refs, str):
+            raise DataError(f"references[{index}]", refs, "must be a list of texts", "put the text into a list")
+        if len(refs) == 0:
+            raise DataError(f"references[{index}]", "[]", "a text without a reference", "leave the text out")

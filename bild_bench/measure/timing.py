@@ -1,0 +1,151 @@
+"""Times one text: encoders once, then every point in a given order; and the calibration pass for the cost model."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bild_bench.decoding.records import Decoded, Limits
+from bild_bench.decoding.session import Sessions
+from bild_bench.measure.clock import now
+from bild_bench.models.pair import Pair, Source
+from bild_bench.plan import Point, roles_of
+
+CALIBRATED_ROWS = {"large": (1, 2, 4, 8, 16), "small": (1,)}
+_CONTEXT = 16
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One text decoded by one point: either an outcome with its times, or the error that stopped it.
+
+    Args:
+        point: which.
+        order: its place in the text's order, from 0.
+        decoded: tokens, counters and trace; None after an error.
+        encode_seconds: of all models the point uses.
+        decode_seconds: from the encoded source to the last token on the host, opening the sessions included.
+        error: what went wrong, in one line; None if nothing did.
+    """
+
+    point: Point
+    order: int
+    decoded: Decoded | None = None
+    encode_seconds: float | None = None
+    decode_seconds: float | None = None
+    error: str | None = None
+
+
+def time_text(pair: Pair, source: Source, points: Sequence[Point], limits: Limits) -> list[Outcome]:
+    """Decode one text by every point, in the order given.
+
+    An encoding shared by several points is timed once and added to every point that uses that model. An error ends
+    one point (or, in an encoder, all points that need it) and never carries over to another.
+    """
+    with _no_garbage_collection():
+        encoded, seconds, errors = _encode(pair, source, roles_of(points))
+        outcomes = []
+        for order, point in enumerate(points):
+            failed = next((errors[role] for role in point.method.uses if role in errors), None)
+            if failed is not None:
+                outcomes.append(Outcome(point, order, error=failed))
+                continue
+            encode_seconds = sum(seconds[role] for role in point.method.uses)
+            outcomes.append(_decode(pair, encoded, point, order, encode_seconds, limits))
+    return outcomes
+
+
+def _encode(
+    pair: Pair, source: Source, roles: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, float], dict[str, str]]:
+    encoded: dict[str, Any] = {}
+    seconds: dict[str, float] = {}
+    errors: dict[str, str] = {}
+    for role in roles:
+        start = now(pair.device)
+        try:
+            encoded[role] = pair.encode(role, source)
+        except Exception as error:
+            errors[role] = _one_line(error)
+            continue
+        seconds[role] = now(pair.device) - start
+    return encoded, seconds, errors
+
+
+def _decode(
+    pair: Pair, encoded: dict[str, Any], point: Point, order: int, encode_seconds: float, limits: Limits
+) -> Outcome:
+    start = now(pair.device)
+    try:
+        sessions = Sessions(**{role: pair.session(role, encoded[role], limits) for role in point.method.uses})
+        decoded = point.method.decode(sessions, point.settings, limits)
+    # Whatever a model or a method raises is this text's failure and must not end the run.
+    except Exception as error:
+        return Outcome(point, order, error=_one_line(error))
+    return Outcome(point, order, decoded, encode_seconds, now(pair.device) - start)
+
+
+def calibrate(pair: Pair, source: Source, limits: Limits, repeats: int = 7) -> dict[str, Any]:
+    """Measure what one call costs, apart from the timed texts: the cost model's inputs.
+
+    Args:
+        pair: the models to measure.
+        source: a source text of ordinary length.
+        limits: for the start token.
+        repeats: passes a figure; their median is kept.
+
+    Returns:
+        {"source_tokens", "context_tokens", "repeats", role: {"encode_seconds", "rows": {"1": seconds, …}}}
+    """
+    result: dict[str, Any] = {
+        "source_tokens": int(source.ids.shape[1]),
+        "context_tokens": _CONTEXT,
+        "repeats": repeats,
+    }
+    with _no_garbage_collection():
+        for role in pair.models:
+            encode = _median_seconds(pair.device, repeats, lambda role=role: pair.encode(role, source))  # type: ignore[misc]
+            session = pair.session(role, pair.encode(role, source), limits)
+            # Which ids are fed does not change the cost; the start token is an id that every model knows.
+            session.extend([limits.start_id] * _CONTEXT)
+
+            def call(rows: int, session: Any = session) -> None:
+                session.extend([limits.start_id] * rows).max_prob()
+                session.truncate(_CONTEXT)
+
+            costs = {
+                str(rows): _median_seconds(pair.device, repeats, lambda rows=rows, call=call: call(rows))  # type: ignore[misc]
+                for rows in CALIBRATED_ROWS[role]
+            }
+            result[role] = {"encode_seconds": encode, "rows": costs}
+    return result
+
+
+def _median_seconds(device: str, repeats: int, call: Callable[[], Any]) -> float:
+    call()
+    seconds = []
+    for _ in range(repeats):
+        start = now(device)
+        call()
+        seconds.append(now(device) - start)
+    return statistics.median(seconds)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """A collection would land in whichever point is being timed; between texts there is time for it."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

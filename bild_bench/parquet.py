@@ -1,0 +1,95 @@
+"""Whole Parquet files or none: writing in one step, reading with a clear word about what is damaged."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bild_bench.errors import DataError, RunError, UsageError
+
+_FIELD = "results"
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+def save_table(path: Path, table: pa.Table) -> None:
+    """Write a file beside its place and move it there in one step; after a failure nothing of it is left.
+
+    Raises:
+        OSError: as the system says it; see `writing`.
+    """
+    # One name a target: what a killed writer left behind is overwritten by the next.
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("wb") as file:
+            pq.write_table(table, file, write_page_checksum=True)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    _sync_directory(path.parent)
+
+
+def load_table(path: Path, schema: pa.Schema | None, columns: list[str] | None = None) -> pa.Table:
+    """Read a file, or only some columns of it.
+
+    Args:
+        schema: what the file must hold; None takes any.
+
+    Raises:
+        FileNotFoundError: no such file.
+        DataError: it is damaged, no Parquet file, or of another schema; the file is named.
+    """
+    # Not read_table: that takes "name=value" folders above the file for columns.
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            if schema is not None and not file.schema_arrow.equals(schema):
+                raise foreign(path)
+            return file.read(columns)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FileNotFoundError(path) from error
+    except (pa.ArrowException, OSError) as error:
+        problem = f"damaged, or cannot be read as Parquet ({str(error).rstrip('.')})"
+        raise DataError(_FIELD, str(path), problem, "restore it from a copy, or delete it and run again") from error
+
+
+def foreign(path: Path) -> DataError:
+    """The error for a Parquet file of somebody else's."""
+    fix = "give a directory that bild-bench wrote"
+    return DataError(_FIELD, str(path), "not a results file of bild-bench", fix)
+
+
+@contextmanager
+def writing(directory: Path) -> Iterator[None]:
+    """Turn what the system says about a write into one line that names the directory.
+
+    Raises:
+        RunError: the disk, or the user's share of it, is full.
+        UsageError: no permission, a file in the way, a read-only disk, and all else.
+    """
+    try:
+        yield
+    except OSError as error:
+        problem = f"cannot be written ({error.strerror or error})"
+        if error.errno in _DISK_FULL:
+            fix = "free some space and run the same command again: finished texts are kept"
+            raise RunError(_FIELD, str(directory), problem, fix) from error
+        raise UsageError(_FIELD, str(directory), problem, "choose a directory that you may write to") from error
+
+
+def _sync_directory(directory: Path) -> None:
+    # A rename is only safe from a power cut once its directory is written; Windows has no such call.
+    if os.name == "posix":
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,102 @@
+"""What an experiment consists of: points (a method with its settings), and the identities that resuming rests on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bild_bench import __version__
+from bild_bench.decoding.methods import METHODS, Method, find_method
+from bild_bench.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Point:
+    """One method with its settings, decoded over all texts.
+
+    Args:
+        method: how.
+        settings: an instance of the method's settings class.
+        role: "baseline" for what others are compared with, else "point".
+    """
+
+    method: Method
+    settings: Any
+    role: str = "point"
+
+    @property
+    def label(self) -> str:
+        """As shown in tables, such as "bild fb=0.5 rb=2"."""
+        return f"{self.method.name} {self.settings.label()}".strip()
+
+
+def make_point(mode: str, settings: Mapping[str, Any], role: str = "point") -> Point:
+    """A point from a mode's name and the settings that were given; the others take their defaults.
+
+    Raises:
+        UsageError: no such mode, a setting that means nothing to it, or a value out of range.
+    """
+    method = find_method(mode)
+    known = {field.name for field in fields(method.settings)}
+    for name, value in settings.items():
+        if name not in known:
+            able = [
+                other.name for other in METHODS.values() if name in {field.name for field in fields(other.settings)}
+            ]
+            raise UsageError(
+                f"--{name.replace('_', '-')}",
+                value,
+                f"means nothing to --mode {mode} (allowed with: {', '.join(able) or 'none'})",
+                "leave it out, or choose that mode",
+            )
+    return Point(method, method.settings(**settings), role)
+
+
+def with_baseline(points: Sequence[Point]) -> list[Point]:
+    """The points with vanilla in front, once, as the baseline."""
+    return [make_point("vanilla", {}, "baseline"), *(point for point in points if point.method.name != "vanilla")]
+
+
+def roles_of(points: Sequence[Point]) -> tuple[str, ...]:
+    """The models that the points use, "large" first."""
+    used = {role for point in points for role in point.method.uses}
+    return tuple(role for role in ("large", "small") if role in used)
+
+
+def point_identity(point: Point, context: Mapping[str, Any]) -> str:
+    """16 hex digits over all that can change a point's outcome on a text; the text's own id holds its content.
+
+    Args:
+        point: the method and its settings.
+        context: JSON values that all points share: limits, dtype, device kind, session kind, prefix, data label, and
+            under "models" one fingerprint a role, of which only the roles that the method uses count.
+    """
+    shared = dict(context)
+    models = shared.pop("models")
+    return identity(
+        method=point.method.name,
+        settings=asdict(point.settings),
+        models={role: models[role] for role in point.method.uses},
+        code=code_version(),
+        **shared,
+    )
+
+
+def identity(**parts: Any) -> str:
+    """16 hex digits over named JSON values; the same for the same values in any order of names."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+@cache
+def code_version() -> str:
+    """The version, and a digest of the source files that decide what is decoded and how it is timed."""
+    root, digest = Path(__file__).parent, hashlib.sha256()
+    for room in ("decoding", "measure", "models"):
+        for path in sorted((root / room).glob("*.py")):
+            digest.update(path.read_bytes())
+    return f"{__version__}+{digest.hexdigest()[:12]}"

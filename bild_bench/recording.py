@@ -1,0 +1,158 @@
+"""From what was measured to the records that are kept: a run's, and one a text and point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bild_bench.data import Example
+from bild_bench.measure.environment import describe_environment, machine_fingerprint
+from bild_bench.measure.timing import Outcome
+from bild_bench.models.pair import Source
+from bild_bench.plan import Point, code_version, identity, point_identity
+from bild_bench.schema import SCHEMA_VERSION, RunRecord, SampleRecord
+from bild_bench.setup import Setup
+
+
+def run_record(setup: Setup) -> RunRecord:
+    """The record of an experiment that is about to start."""
+    request, task, examples, pair = setup.request, setup.task, setup.examples, setup.pair
+    environment = describe_environment(pair.device)
+    machine = machine_fingerprint(environment)
+    ids = point_ids(setup)
+    texts = [example.id for example in examples.examples]
+    return RunRecord(
+        experiment_id=identity(
+            points=list(ids.values()),
+            texts=texts,
+            seed=request.seed,
+            warmup=request.warmup,
+            machine=machine,
+            metric=task.metric,
+        ),
+        schema_version=SCHEMA_VERSION,
+        status="running",
+        created_at=utc_now(),
+        completed_at=None,
+        task=task.name,
+        data_label=examples.label,
+        split=examples.split,
+        metric=task.metric,
+        pair_label=pair.label,
+        texts=len(texts),
+        seed=request.seed,
+        command=request.command,
+        code_version=code_version(),
+        machine=machine,
+        configuration=_configuration(setup),
+        points=[_described(point, point_id) for point, point_id in ids.items()],
+        models=pair.describe(),
+        data={"fingerprint": examples.fingerprint, "total": examples.total, **examples.origin},
+        environment=environment,
+        environment_after={},
+        calibration={},
+        texts_expected=texts,
+    )
+
+
+def sample_record(
+    outcome: Outcome,
+    example: Example,
+    source: Source | None,
+    run: RunRecord,
+    setup: Setup,
+    point_id: str,
+    process: str,
+    started: str,
+) -> SampleRecord:
+    """One text decoded by one point.
+
+    Args:
+        outcome: from `time_text`, or an error of ours.
+        example: the text.
+        source: its tokens; None where it was not tokenised.
+        run: the experiment it belongs to.
+        setup: for the tokenizer.
+        point_id: of the outcome's point.
+        process: an id of this process: only rows of one process are paired.
+        started: when the text was begun.
+    """
+    decoded, encode, decode = outcome.decoded, outcome.encode_seconds, outcome.decode_seconds
+    measured: dict[str, Any] = {}
+    if decoded is not None and encode is not None and decode is not None:
+        measured = {
+            "output_ids": decoded.tokens,
+            "output_text": setup.pair.text(decoded.tokens),
+            "encode_seconds": encode,
+            "decode_seconds": decode,
+            "total_seconds": encode + decode,
+            "trace": decoded.trace(),
+            "hit_limit": decoded.hit_limit,
+            **decoded.counters.as_dict(),
+        }
+    return SampleRecord(
+        experiment_id=run.experiment_id,
+        point_id=point_id,
+        point=outcome.point.label,
+        method=outcome.point.method.name,
+        role=outcome.point.role,
+        text_index=example.index,
+        text_id=example.id,
+        draw=0,
+        order=outcome.order,
+        process_id=process,
+        machine=run.machine,
+        started_at=started,
+        source=example.source,
+        references=example.references,
+        status="ok" if outcome.error is None else "error",
+        error=outcome.error,
+        source_truncated=source is not None and source.truncated,
+        source_tokens=None if source is None else int(source.ids.shape[1]),
+        **measured,
+    )
+
+
+def point_ids(setup: Setup) -> dict[Point, str]:
+    """Each point's identity; see `plan.point_identity`."""
+    pair = setup.pair
+    context: Mapping[str, Any] = {
+        "data": setup.examples.label,
+        "split": setup.examples.split,
+        "limits": [setup.task.source_limit, setup.task.target_limit],
+        "prefix": pair.prefix,
+        "dtype": pair.dtype,
+        "device": pair.device.partition(":")[0],
+        "sessions": {role: loaded.model.kind for role, loaded in pair.models.items()},
+        "rules": pair.rules.applied,
+        "models": {role: loaded.checkpoint.fingerprint for role, loaded in pair.models.items()},
+    }
+    return {point: point_identity(point, context) for point in setup.points}
+
+
+def utc_now() -> str:
+    """ISO 8601, UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _described(point: Point, point_id: str) -> dict[str, Any]:
+    return {
+        "point_id": point_id,
+        "point": point.label,
+        "method": point.method.name,
+        "role": point.role,
+        "settings": asdict(point.settings),
+    }
+
+
+def _configuration(setup: Setup) -> dict[str, Any]:
+    asked = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(setup.request).items()}
+    used = {
+        "device": setup.pair.device,
+        "source_limit": setup.task.source_limit,
+        "target_limit": setup.task.target_limit,
+    }
+    return asked | used

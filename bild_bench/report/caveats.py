@@ -1,0 +1,51 @@
+"""What a reader must know before believing an experiment's figures, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bild_bench.report.summary import PointSummary
+    from bild_bench.results import Experiment
+
+_LENGTH_TOLERANCE = 0.05
+_FEW_TEXTS = 30
+
+
+def caveats(experiment: Experiment, points: Sequence[PointSummary]) -> list[str]:
+    """The experiment's warnings, then each point's, in the run's order."""
+    run, samples = experiment.run, experiment.samples
+    texts = samples["text_id"].nunique()
+    found = []
+    if run.status != "complete":
+        found.append(f"not complete: {texts} of {run.texts} texts so far")
+    busy = run.environment_after.get("busy")
+    if busy is not None:
+        found.append(str(busy))
+    if texts < _FEW_TEXTS:
+        found.append(f"fewer than {_FEW_TEXTS} texts ({texts}): too few to tell small differences apart")
+    cut = samples.loc[samples["source_truncated"], "text_id"].nunique()
+    if cut:
+        found.append(f"{cut} of {texts} sources were cut at the source limit")
+    failed = samples[samples["status"] == "error"]
+    for point in points:
+        found += [f"{point.point}: {problem}" for problem in _of_point(point, failed)]
+    return found
+
+
+def _of_point(point: PointSummary, failed: pd.DataFrame) -> list[str]:
+    found = []
+    if point.errors:
+        first = failed.loc[failed["point_id"] == point.point_id, "error"].iloc[0]
+        found.append(f"{point.errors} failed and are left out of every figure (the first: {first})")
+    if point.hit_limit is not None and point.hit_limit > 0:
+        found.append(f"{point.hit_limit} of the outputs ended at the length limit")
+    if point.length_ratio is not None and abs(point.length_ratio - 1) > _LENGTH_TOLERANCE:
+        found.append(f"outputs are {point.length_ratio:.2f} times as long as the baseline's: compare per token")
+    if point.speedup_total is not None and point.speedup_total.high < 1:
+        total = point.speedup_total
+        found.append(f"slower than the baseline: {total.value:.2f}x, interval {total.low:.2f} to {total.high:.2f}")
+    return found

@@ -1,0 +1,133 @@
+"""A summary as a table for people and as JSON for programs.
+
+No figure is told by colour alone, and an unknown figure is "-", never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from bild_bench.measure.intervals import Estimate
+from bild_bench.report.summary import PointSummary, Summary
+from bild_bench.schema import RunRecord
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+UNKNOWN = "-"
+
+# A narrow terminal gets these as two tables, a wide one as one.
+SPEED = ("quality", "total speed-up", "decoding speed-up", "ms/token")
+TOKENS = ("fallback %", "low-conf %", "rollback %", "by S %", "by L %")
+
+_METRIC_NAMES = {"bleu": "BLEU", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
+
+_CELLS: dict[str, Callable[[PointSummary], str]] = {
+    "quality": lambda point: _figure(None if point.quality is None else point.quality.value, 2),
+    "total speed-up": lambda point: _times(point.speedup_total),
+    "decoding speed-up": lambda point: _times(point.speedup_decoding),
+    "ms/token": lambda point: _figure(point.ms_per_token, 2),
+    "fallback %": lambda point: _figure(point.fallback_pct, 1),
+    "low-conf %": lambda point: _figure(point.low_confidence_pct, 1),
+    "rollback %": lambda point: _figure(point.rollback_pct, 1),
+    "by S %": lambda point: _figure(point.small_share_pct, 1),
+    "by L %": lambda point: _figure(point.large_share_pct, 1),
+}
+
+
+def render(summary: Summary, run: RunRecord, columns: tuple[str, ...] = SPEED + TOKENS, *, note: bool = True) -> Table:
+    """One row a point, with columns out of SPEED and TOKENS.
+
+    Speed-ups read "1.43x [1.38, 1.49]": the paired figure, total or decoding only, and its 95 % interval.
+
+    Args:
+        note: say below the table what was measured, on what, and how the quality was scored.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    # Text and not str throughout: rich takes square brackets in a str for markup.
+    caption = Text(caption_of(summary, run)) if note else None
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.caption, table.caption_justify, table.caption_style = caption, "left", "none"
+    table.add_column("point", overflow="fold")
+    for name in columns:
+        heading = _METRIC_NAMES.get(run.metric, run.metric) if name == "quality" else name
+        table.add_column(heading, justify="right", no_wrap=True)
+    for point in summary.points:
+        table.add_row(Text(point.point), *(Text(_CELLS[name](point)) for name in columns))
+    return table
+
+
+def print_table(console: Console, summary: Summary, run: RunRecord) -> None:
+    """Print the table, as two where the terminal is too narrow for one, what it rests on, and the warnings."""
+    tables = [render(summary, run, note=False)]
+    unbounded = console.options.update(width=10_000)
+    if console.measure(tables[0], options=unbounded).maximum > console.width:
+        tables = [render(summary, run, columns, note=False) for columns in (SPEED, TOKENS)]
+    for table in tables:
+        console.print(table)
+        console.print()
+    warnings = [f"warning: {warning}" for warning in summary.warnings]
+    for line in (caption_of(summary, run), *warnings):
+        console.print(line, markup=False, highlight=False)
+
+
+def caption_of(summary: Summary, run: RunRecord) -> str:
+    """Texts, data label, split, pair, device, dtype and threads; what the interval is; the scores' signature."""
+    texts = max((point.texts for point in summary.points), default=0)
+    parts = [_counted(texts, "text") + f" of {run.data_label} ({run.split})", f"pair {run.pair_label}"]
+    device, dtype = run.environment.get("device"), run.configuration.get("dtype")
+    parts += [str(value) for value in (device, run.environment.get("gpu_name"), dtype) if value is not None]
+    threads = run.environment.get("threads")
+    if threads is not None:
+        parts.append(_counted(threads, "thread"))
+    signatures = sorted({point.quality.signature for point in summary.points if point.quality is not None})
+    meaning = "speed-ups: paired with the baseline, total and decoding only, [95 % interval]"
+    return "\n".join([", ".join(parts), meaning, *signatures])
+
+
+def to_json(summary: Summary, run: RunRecord) -> dict[str, Any]:
+    """The run (without its list of text ids), its points' figures and the warnings, as strict JSON values.
+
+    NaN, an interval that one text cannot have, becomes null; an infinite setting becomes the string "inf" or "-inf".
+    """
+    about = asdict(run)
+    del about["texts_expected"]
+    return {
+        "run": _strict(about),
+        "points": [_strict(asdict(point)) for point in summary.points],
+        "warnings": list(summary.warnings),
+    }
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return UNKNOWN if value is None else f"{value:.{digits}f}"
+
+
+def _times(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return UNKNOWN
+    # No interval to show: NaN (one text), or no width (the baseline against itself).
+    if not estimate.low < estimate.high:
+        return f"{estimate.value:.2f}x"
+    return f"{estimate.value:.2f}x [{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    if isinstance(value, Mapping):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    return value

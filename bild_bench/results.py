@@ -1,0 +1,248 @@
+"""The Parquet store: one experiment, one directory, and never half a file.
+
+While it runs, every finished text is a shard of its own under shards/. `complete` merges them into samples.parquet;
+once that is there it holds every row, and run.parquet's status says whether the last steps are done. Each file is
+written beside its place and moved there in one step, so a reader sees the whole file or none, whenever the writer is
+killed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from bild_bench.errors import DataError, RunError
+from bild_bench.parquet import foreign, load_table, save_table, writing
+from bild_bench.schema import (
+    RUN_SCHEMA,
+    SAMPLE_SCHEMA,
+    SCHEMA_VERSION,
+    RunRecord,
+    SampleRecord,
+    run_record,
+    run_table,
+    sample_frame,
+    sample_table,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RUN, SAMPLES, SUMMARY, SHARDS, LOCK = "run.parquet", "samples.parquet", "summary.parquet", "shards", ".lock"
+
+_FIELD = "results"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A run and its samples so far.
+
+    samples: one row a text x point x draw, in the data set's order, then the points', then draws; columns and their
+        types: `schema.SAMPLE_SCHEMA` and `schema.sample_frame`.
+    """
+
+    run: RunRecord
+    samples: pd.DataFrame
+    directory: Path
+
+
+def new_directory(root: Path, name: str) -> Path:
+    """Make root/<UTC time>-<name>, never one that exists.
+
+    Raises:
+        UsageError: it cannot be made there. RunError: the disk is full.
+    """
+    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
+    with writing(root):
+        root.mkdir(parents=True, exist_ok=True)
+        for number in count(1):
+            directory = root / (stem if number == 1 else f"{stem}-{number}")
+            with suppress(FileExistsError):
+                directory.mkdir()
+                break
+    return directory
+
+
+def find_unfinished(root: Path, experiment_id: str) -> Path | None:
+    """The newest directory under root whose run has this id and is not complete; damaged ones are passed over."""
+    for path in sorted(root.glob(f"*/{RUN}"), reverse=True):
+        with suppress(DataError):
+            run = _load_run(path.parent)
+            if run.experiment_id == experiment_id and run.status == "running":
+                return path.parent
+    return None
+
+
+@contextmanager
+def lock(directory: Path) -> Iterator[None]:
+    """Hold the right to write into a directory; the system takes it back from a killed process.
+
+    Raises:
+        RunError: another process holds it. UsageError: the directory is missing or cannot be written to.
+    """
+    from filelock import FileLock, Timeout
+
+    held = FileLock(directory / LOCK, timeout=0)
+    with writing(directory):
+        try:
+            held.acquire()
+        except Timeout:
+            fix = "wait until it ends, or choose another results directory"
+            raise RunError(_FIELD, str(directory), "another process is writing there", fix) from None
+    try:
+        yield
+    finally:
+        held.release()
+
+
+def create(directory: Path, run: RunRecord) -> None:
+    """Write run.parquet and make room for shards; the directory is made if it is missing.
+
+    Raises:
+        RunError: there is a run in it already, the expected texts' ids repeat, or the disk is full.
+        UsageError: no permission, or a file is in the way.
+    """
+    if len(set(run.texts_expected)) != len(run.texts_expected):
+        raise RunError("texts_expected", len(run.texts_expected), "ids repeat", "give every text an id of its own")
+    if (directory / RUN).exists():
+        raise RunError(_FIELD, str(directory), "holds a run already", "resume that run, or choose another directory")
+    with writing(directory):
+        (directory / SHARDS).mkdir(parents=True, exist_ok=True)
+        save_table(directory / RUN, run_table(run))
+
+
+def write_text(directory: Path, text_id: str, samples: Sequence[SampleRecord]) -> None:
+    """Write one finished text, all its points and draws, as one shard. Call within `lock`.
+
+    Raises:
+        RunError: the experiment is complete, the text is written already or is none of the run's, a point and draw
+            occurs twice, or the disk is full; what was finished before stays.
+        DataError: run.parquet is missing or damaged. UsageError: no permission.
+        ValueError: no samples, or one of another text or experiment.
+    """
+    run = _load_run(directory)
+    if {(sample.text_id, sample.experiment_id) for sample in samples} != {(text_id, run.experiment_id)}:
+        raise ValueError(f"the samples of one shard all belong to text {text_id} of experiment {run.experiment_id}")
+    if len({(sample.point_id, sample.draw) for sample in samples}) != len(samples):
+        raise RunError("text", text_id, "a point and draw occurs twice", "write each once")
+    if run.status == "complete":
+        raise RunError(_FIELD, str(directory), "complete, and never changed again", "start a new experiment")
+    if text_id not in run.texts_expected:
+        raise RunError("text", text_id, "not one of this run's texts", "start a new experiment")
+    shard = directory / SHARDS / f"{text_id}.parquet"
+    if shard.exists() or (directory / SAMPLES).exists():
+        raise RunError("text", text_id, "written already", "ask finished_texts which are left")
+    with writing(directory):
+        save_table(shard, sample_table(samples))
+
+
+def finished_texts(directory: Path) -> set[str]:
+    """The ids of the texts that are written, while the experiment runs and after.
+
+    Raises:
+        DataError: samples.parquet is damaged.
+    """
+    if (directory / SAMPLES).exists():
+        return set(load_table(directory / SAMPLES, SAMPLE_SCHEMA, ["text_id"])["text_id"].to_pylist())
+    return {path.stem for path in (directory / SHARDS).glob("*.parquet")}
+
+
+def complete(directory: Path, run: RunRecord) -> None:
+    """Merge the shards, write summary.parquet, mark the run complete; `run` is its final record. Call within `lock`.
+
+    Safe to be killed anywhere and to be called again: every step left its whole file or nothing, and shards go last.
+    The record's status is set here, and completed_at where it is None.
+
+    Raises:
+        RunError: texts are missing, `run` is another experiment's, or the disk is full.
+        DataError: a file is damaged. UsageError: no permission.
+    """
+    # summary.parquet only reads the rows; imported late because the report stands on this module.
+    from bild_bench.report.summary import summarise, summary_frame
+
+    stored = _load_run(directory)
+    if stored.experiment_id != run.experiment_id:
+        raise RunError(_FIELD, str(directory), f"holds experiment {stored.experiment_id}", "complete that one there")
+    if stored.status != "complete":
+        _require_all_texts(directory, stored)
+        end = datetime.now(UTC).isoformat(timespec="seconds") if run.completed_at is None else run.completed_at
+        final = replace(run, status="complete", completed_at=end)
+        table = _samples(directory, stored)
+        with writing(directory):
+            save_table(directory / SAMPLES, table)
+        frame = summary_frame(summarise(Experiment(final, sample_frame(table), directory)))
+        with writing(directory):
+            save_table(directory / SUMMARY, pa.Table.from_pandas(frame, preserve_index=False))
+            save_table(directory / RUN, run_table(final))
+    shutil.rmtree(directory / SHARDS, ignore_errors=True)
+
+
+def read(directory: Path) -> Experiment:
+    """The run and every finished text, while it runs, after a crash, and when complete.
+
+    Raises:
+        DataError: no results there, or a file (it is named) that is missing, damaged, foreign, or of another schema
+            version.
+    """
+    run = _load_run(directory)
+    return Experiment(run, sample_frame(_samples(directory, run)), directory)
+
+
+def _require_all_texts(directory: Path, run: RunRecord) -> None:
+    missing = set(run.texts_expected) - finished_texts(directory)
+    if missing:
+        problem = f"{len(missing)} of {len(run.texts_expected)} texts are missing"
+        raise RunError(_FIELD, str(directory), problem, "run the same command again to go on")
+
+
+def _samples(directory: Path, run: RunRecord) -> pa.Table:
+    merged = directory / SAMPLES
+    table = None
+    if not merged.exists() and run.status != "complete":
+        with suppress(FileNotFoundError):
+            table = _shards(directory, run)
+    # Looked for again: the writer may have merged and removed the shards while they were read.
+    if table is None or merged.exists():
+        try:
+            return load_table(merged, SAMPLE_SCHEMA)
+        except FileNotFoundError:
+            raise DataError(_FIELD, str(directory), f"{SAMPLES} is missing", "restore it from a copy") from None
+    return table
+
+
+def _shards(directory: Path, run: RunRecord) -> pa.Table:
+    """All shards in one table, in the order that `Experiment.samples` promises."""
+    shards = [load_table(path, SAMPLE_SCHEMA) for path in sorted((directory / SHARDS).glob("*.parquet"))]
+    table = pa.concat_tables([SAMPLE_SCHEMA.empty_table(), *shards])
+    place = {point["point_id"]: number for number, point in enumerate(run.points)}
+    keys = zip(*(table[name].to_pylist() for name in ("text_index", "point_id", "draw")), strict=True)
+    order = [(text, place.get(point, len(place)), draw) for text, point, draw in keys]
+    return table.take(pa.array(sorted(range(len(order)), key=order.__getitem__), pa.int64()))
+
+
+def _load_run(directory: Path) -> RunRecord:
+    path = directory / RUN
+    try:
+        table = load_table(path, None)
+    except FileNotFoundError:
+        fix = "give a directory that bild-bench wrote"
+        raise DataError(_FIELD, str(directory), f"no {RUN} in it", fix) from None
+    versions = table["schema_version"].to_pylist() if "schema_version" in table.column_names else []
+    if len(versions) == 1 and versions[0] != SCHEMA_VERSION:
+        problem = f"written with schema version {versions[0]}, this program reads version {SCHEMA_VERSION}"
+        raise DataError(_FIELD, str(path), problem, "read it with the version of bild-bench that wrote it")
+    if len(versions) != 1 or not table.schema.equals(RUN_SCHEMA):
+        raise foreign(path)
+    try:
+        return run_record(table)
+    except ValueError:
+        raise foreign(path) from None

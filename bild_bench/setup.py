@@ -1,0 +1,119 @@
+"""From what a user asks for to everything that an experiment needs in memory: task, texts, models, points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bild_bench.data import Examples, load_examples
+from bild_bench.decoding.records import Limits
+from bild_bench.errors import UsageError
+from bild_bench.models.choice import choose_pair
+from bild_bench.plan import Point, roles_of
+from bild_bench.tasks import Task, load_task
+
+if TYPE_CHECKING:
+    from bild_bench.models.pair import Pair
+
+Announce = Callable[[str], None]
+
+
+def silent(line: str) -> None:
+    """An `Announce` that says nothing."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for, apart from the points. Field names are those of the options of `bild-bench run`.
+
+    Args:
+        data: "embedded", "hub" or a path; None for "embedded" with the embedded pair and "hub" with the others.
+        limit: texts at most, a seeded sample; None for all.
+        threads: CPU threads of torch; None leaves them as they are.
+        warmup: texts decoded first and dropped.
+        out: the experiment's directory; None for a new one under `results`.
+        results: folder of experiments.
+        command: the command line, for the record.
+
+    Raises:
+        UsageError: a number out of range.
+    """
+
+    task: str
+    data: str | None = None
+    split: str | None = None
+    limit: int | None = None
+    source_column: str | None = None
+    target_column: str | None = None
+    metric: str | None = None
+    preset: str | None = None
+    aligned: bool = False
+    large: str | None = None
+    small: str | None = None
+    prefix: str | None = None
+    device: str = "auto"
+    dtype: str = "float32"
+    threads: int | None = None
+    session: str = "auto"
+    seed: int = 0
+    warmup: int = 2
+    out: Path | None = None
+    results: Path = Path("results")
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise UsageError("--threads", self.threads, "must be 1 or more", "leave it out for torch's own choice")
+        if self.warmup < 0:
+            raise UsageError("--warmup", self.warmup, "must be 0 or more", "leave it out for 2")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that is decoded, and by what."""
+
+    request: Request
+    task: Task
+    examples: Examples
+    pair: Pair
+    points: tuple[Point, ...]
+
+    @property
+    def limits(self) -> Limits:
+        """Where decoding starts and stops."""
+        return self.pair.limits(self.task.target_limit)
+
+
+def prepare(request: Request, points: Sequence[Point], announce: Announce = silent) -> Setup:
+    """Load task, texts and models, the cheap checks before the slow ones.
+
+    Raises:
+        UsageError, DataError: see `load_task`, `choose_pair`, `load_examples` and `load_pair`.
+    """
+    task = load_task(
+        request.task, source_column=request.source_column, target_column=request.target_column, metric=request.metric
+    )
+    choice = choose_pair(
+        task.name,
+        task.kind,
+        preset=request.preset,
+        aligned=request.aligned,
+        large=request.large,
+        small=request.small,
+        prefix=request.prefix,
+    )
+    data = request.data if request.data is not None else ("embedded" if choice.label == "embedded" else "hub")
+    examples = load_examples(task, data, request.split, request.limit, request.seed, announce)
+
+    import torch
+
+    from bild_bench.models.pair import load_pair
+
+    if request.threads is not None:
+        torch.set_num_threads(request.threads)
+    pair = load_pair(
+        choice, roles_of(points), device=request.device, dtype=request.dtype, session=request.session, announce=announce
+    )
+    return Setup(request, task, examples, pair, tuple(points))

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_results import BASELINE, POINT, failed_sample, made_run, made_sample
+
+from bild_bench.report.summary import Summary, summarise
+from bild_bench.results import Experiment
+from bild_bench.schema import SampleRecord, sample_frame, sample_table
+
+
+def summary_of(samples: list[SampleRecord], **run: Any) -> Summary:
+    return summarise(Experiment(made_run(**run), sample_frame(sample_table(samples)), Path("nowhere")))
+
+
+def numbered(count: int, point: dict[str, Any], **changes: Any) -> list[SampleRecord]:
+    """The same sample as `count` texts."""
+    return [made_sample(point, text_id=f"t{i}", text_index=i, **changes) for i in range(count)]
+
+
+def test_a_run_with_nothing_to_say_warns_of_nothing() -> None:
+    same = {"references": ["the cat sat"]}
+    samples = numbered(30, BASELINE, **same) + numbered(30, POINT, **same)
+    assert summary_of(samples, texts=30, status="complete").warnings == []
+
+
+def warnings_with(count: int = 30, point: dict[str, Any] | None = None, **run: Any) -> list[str]:
+    samples = numbered(count, BASELINE) + numbered(count, POINT, **({} if point is None else point))
+    return summary_of(samples, **{"texts": count, "status": "complete", **run}).warnings
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (warnings_with(29), "fewer than 30 texts (29)"),
+        (warnings_with(status="running", texts=40), "not complete: 30 of 40 texts so far"),
+        (warnings_with(environment_after={"busy": "The machine was busy."}), "The machine was busy."),
+        (warnings_with(point={"generated": 9}), "bild fb=0.5 rb=2: outputs are 0.90 times as long"),
+        (warnings_with(point={"generated": 11}), "bild fb=0.5 rb=2: outputs are 1.10 times as long"),
+        (warnings_with(point={"total_seconds": 4.0}), "bild fb=0.5 rb=2: slower than the baseline: 0.50x"),
+        (warnings_with(point={"source_truncated": True}), "30 of 30 sources were cut"),
+        (warnings_with(point={"hit_limit": True}), "bild fb=0.5 rb=2: 30 of the outputs ended at the length limit"),
+    ],
+)
+def test_each_warning_stands_alone_and_names_its_point(found: list[str], expected: str) -> None:
+    (warning,) = found
+    assert expected in warning
+
+
+def test_failed_texts_are_warned_of_with_the_first_reason() -> None:
+    samples = numbered(30, BASELINE) + numbered(30, POINT)
+    samples += [failed_sample(text_id=f"e{i}", text_index=30 + i, error=f"reason {i}") for i in range(2)]
+    (warning,) = summary_of(samples, status="complete").warnings
+    assert "bild fb=0.5 rb=2: 2 failed" in warning
+    assert "reason 0" in warning
+
+
+@pytest.mark.parametrize("point", [{"generated": 10}, {"total_seconds": 2.0}, {"hit_limit": None}])
+def test_no_warning_without_a_difference(point: dict[str, Any]) -> None:
+    assert warnings_with(point=point) == []
+
+
+def test_an_uncertain_loss_of_speed_is_not_called_slower() -> None:
+    samples = numbered(30, BASELINE)
+    for i, sample in enumerate(numbered(30, POINT)):
+        samples.append(replace(sample, total_seconds=4.0 if i % 2 else 0.1))  # 60 s against 61.5 s
+    summary = summary_of(samples, status="complete")
+    assert summary.points[1].speedup_total is not None
+    assert summary.points[1].speedup_total.value < 1
+    assert summary.warnings == []
