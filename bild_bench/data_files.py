@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from bild_bench.errors import DataError
-from bild_bench.hub import incomplete_parts
+from bild_bench.parts import incomplete_parts
 from bild_bench.tasks import Task
 
 EXTENSIONS = (".parquet", ".jsonl", ".json", ".csv")

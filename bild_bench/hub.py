@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import re
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from bild_bench.errors import DataError
+from bild_bench.parts import incomplete_parts
 
 RepoType = Literal["dataset", "model"]
 _Result = TypeVar("_Result")
@@ -25,6 +24,7 @@ _WAYS_ON = {
     "dataset": "use --data PATH for a local copy, or --preset embedded, which needs no network",
     "model": "use --large PATH --small PATH for local copies, or --preset embedded, which needs no network",
 }
+_WEIGHTS = (".safetensors", ".bin")
 _DISK_PROBLEMS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 
 
@@ -55,7 +55,6 @@ class _Wanted:
     revision: str | None
     repo_type: RepoType
     patterns: tuple[str, ...]
-    required: tuple[str, ...]
     cache_dir: Path | None
 
 
@@ -66,7 +65,6 @@ def fetch(
     patterns: Sequence[str],
     *,
     announce: Callable[[str], None],
-    required: Sequence[str] | None = None,
     cache_dir: Path | None = None,
 ) -> Fetched:
     """Files of a hub repository, from the local cache without any network where it has them.
@@ -75,24 +73,32 @@ def fetch(
         repo_id: "owner/name".
         revision: a branch, tag or commit (None: the default branch). A branch that is cached is not looked up again.
         repo_type: "dataset" or "model".
-        patterns: globs of the wanted files, relative to the repository's root; `*` also matches "/".
+        patterns: globs of the wanted files, relative to the repository's root; `*` also matches "/". One that matches
+            nothing is no error, as long as another one does.
         announce: called with one line before a download, its size included.
-        required: those globs that must each match a file (default: all); a cached copy without them is not complete.
         cache_dir: the hub's cache folder (default: the library's, HF_HUB_CACHE).
 
     Raises:
         DataError: the files are neither in the cache nor to be had; within 5 s when the hub cannot be reached.
     """
-    needed = patterns if required is None else required
-    wanted = _Wanted(repo_id, revision, repo_type, tuple(patterns), tuple(needed), cache_dir)
+    wanted = _Wanted(repo_id, revision, repo_type, tuple(patterns), cache_dir)
     try:
         cached = _from_cache(wanted)
-        return _from_hub(wanted, announce) if cached is None else cached
+        if cached is not None and _is_complete(wanted, cached):
+            return cached
+        try:
+            listing = _within(_LIMIT_SECONDS, lambda: look_up(repo_id, revision, repo_type))
+        except Exception as error:
+            if cached is None:
+                raise
+            announce(f"using what the cache has of {repo_id}: {_cause(error)}")
+            return cached
+        return _download(wanted, listing, announce)
     except DataError:
         raise
     # The client raises errors of three libraries (HTTP, file system, its own); to the reader they are one.
     except Exception as error:
-        raise _failure(wanted, _cause(error)) from error
+        raise _failure(wanted, f"not in the cache, and {_cause(error)}") from error
 
 
 def look_up(repo_id: str, revision: str | None, repo_type: RepoType) -> Listing:
@@ -107,41 +113,41 @@ def look_up(repo_id: str, revision: str | None, repo_type: RepoType) -> Listing:
     return Listing(info.sha, {file.rfilename: 0 if file.size is None else file.size for file in siblings})
 
 
-def incomplete_parts(names: Iterable[str]) -> str | None:
-    """What is missing of files in numbered parts such as `test-00000-of-00002.parquet`; None when nothing is."""
-    numbers: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for name in names:
-        match = re.fullmatch(r"(.*)-(\d+)-of-(\d+\..*)", name)
-        if match is not None:
-            numbers[match[1], match[3]].add(match[2])
-    for (before, after), there in numbers.items():
-        total = int(after.partition(".")[0])
-        if len(there) != total:
-            return f"{before}-*-of-{after} has {len(there)} of {total} parts"
-    return None
-
-
 def _from_cache(wanted: _Wanted) -> Fetched | None:
+    """A cached copy that can be used, complete or not."""
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
         path = _snapshot(wanted, local_files_only=True)
     except LocalEntryNotFoundError:
         return None
-    # The library can tell a partial snapshot only where it kept the repository's listing; other tools keep none.
-    names = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
-    complete = (
-        _unmatched(names, wanted.required) is None and incomplete_parts(_matching(names, wanted.patterns)) is None
+    names = _names(path)
+    found = _matching(names, wanted.patterns)
+    # Other tools often cache a model's small files alone; weights of the other format make it a model all the same.
+    no_weights = any(name.endswith(_WEIGHTS) for name in wanted.patterns) and not any(
+        name.endswith(_WEIGHTS) for name in names
     )
-    return Fetched(path, path.name) if complete else None
+    return None if not found or no_weights or incomplete_parts(found) is not None else Fetched(path, path.name)
 
 
-def _from_hub(wanted: _Wanted, announce: Callable[[str], None]) -> Fetched:
-    listing = _within(_LIMIT_SECONDS, lambda: look_up(wanted.repo_id, wanted.revision, wanted.repo_type))
-    unmatched = _unmatched(listing.sizes, wanted.required)
-    if unmatched is not None:
-        raise _failure(wanted, f"the repository has no file {unmatched!r}")
+def _is_complete(wanted: _Wanted, cached: Fetched) -> bool:
+    from huggingface_hub import get_cached_repo_tree
+    from huggingface_hub.errors import CachedRepoTreeNotFoundError
+
+    try:
+        # Where the library has the repository's listing, it has refused an incomplete copy already.
+        get_cached_repo_tree(
+            wanted.repo_id, repo_type=wanted.repo_type, revision=cached.commit, cache_dir=wanted.cache_dir
+        )
+    except CachedRepoTreeNotFoundError:
+        return all(_matching(_names(cached.path), [pattern]) for pattern in wanted.patterns)
+    return True
+
+
+def _download(wanted: _Wanted, listing: Listing, announce: Callable[[str], None]) -> Fetched:
     names = _matching(listing.sizes, wanted.patterns)
+    if not names:
+        raise _failure(wanted, f"the repository has no file {' or '.join(wanted.patterns)}")
     size = sum(listing.sizes[name] for name in names if not _is_cached(wanted, name, listing.commit))
     announce(f"downloading {_readable(size)} from huggingface.co ({wanted.repo_type} {wanted.repo_id})")
     # By the revision's name and not by its commit: only so does the cache remember what the name stands for.
@@ -180,9 +186,8 @@ def _matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def _unmatched(names: Iterable[str], patterns: Sequence[str]) -> str | None:
-    known = list(names)
-    return next((pattern for pattern in patterns if not _matching(known, [pattern])), None)
+def _names(folder: Path) -> list[str]:
+    return [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
 
 
 def _within(seconds: float, function: Callable[[], _Result]) -> _Result:
@@ -210,7 +215,7 @@ def _cause(error: Exception) -> str:
 
     # In this order: a gated repository is also one that was not found, and all three are HTTP errors.
     known: tuple[tuple[type[Exception], str], ...] = (
-        (errors.OfflineModeIsEnabled, "not in the cache, and HF_HUB_OFFLINE forbids the network"),
+        (errors.OfflineModeIsEnabled, "HF_HUB_OFFLINE forbids the network"),
         (errors.GatedRepoError, "access is gated: ask for it on the repository's page, then run `hf auth login`"),
         (errors.RepositoryNotFoundError, "the hub has no such repository, or it is private"),
         (errors.RevisionNotFoundError, "the repository has no such revision"),
@@ -223,7 +228,7 @@ def _cause(error: Exception) -> str:
         return f"the hub answered with HTTP status {error.response.status_code}"
     if isinstance(error, OSError) and error.errno in _DISK_PROBLEMS:
         return f"the hub's cache folder cannot be used ({error})"
-    return f"not in the cache, and the hub cannot be reached ({type(error).__name__}: {error})"
+    return f"the hub cannot be reached ({type(error).__name__}: {error})"
 
 
 def _failure(wanted: _Wanted, cause: str) -> DataError:

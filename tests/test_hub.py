@@ -12,7 +12,7 @@ import pytest
 
 from bild_bench import hub
 from bild_bench.errors import DataError
-from bild_bench.hub import Listing, fetch, incomplete_parts
+from bild_bench.hub import Listing, fetch
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 MODEL = "someone/some-model"
@@ -82,27 +82,34 @@ def test_the_cache_named_by_the_environment_is_used(tmp_path: Path, monkeypatch:
     assert fetch(MODEL, "main", "model", WEIGHTS, announce=never).path == snapshot
 
 
-@pytest.mark.usefixtures("no_network")
-def test_globs_that_are_not_required_may_match_nothing(tmp_path: Path) -> None:
-    fill_cache(tmp_path, ["config.json", "model.safetensors"])
-    wanted = [*WEIGHTS, "spiece.model"]
-    assert fetch(MODEL, "main", "model", wanted, required=WEIGHTS, announce=never, cache_dir=tmp_path).commit == COMMIT
-
-
 @pytest.mark.parametrize(
     "files",
     [
         [],
+        ["README.md"],
         ["config.json"],
         ["config.json", "model-00001-of-00002.safetensors"],
     ],
 )
-def test_a_partial_cache_asks_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str]) -> None:
+def test_a_cache_without_weights_asks_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str]
+) -> None:
     if files:
         fill_cache(tmp_path, files)
     fail_with(monkeypatch, ConnectionError("asked"))
-    with pytest.raises(DataError, match=r"cannot be reached \(ConnectionError: asked\)"):
+    with pytest.raises(DataError, match=r"not in the cache, and the hub cannot be reached \(ConnectionError: asked\)"):
         fetch(MODEL, "main", "model", WEIGHTS, announce=never, cache_dir=tmp_path)
+
+
+def test_a_cache_that_may_lack_files_is_used_when_the_hub_is_out_of_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_cache(tmp_path, ["config.json", "pytorch_model.bin"])
+    fail_with(monkeypatch, ConnectionError("asked"))
+    lines: list[str] = []
+    found = fetch(MODEL, "main", "model", WEIGHTS, announce=lines.append, cache_dir=tmp_path)
+    assert found.commit == COMMIT
+    assert lines == [f"using what the cache has of {MODEL}: the hub cannot be reached (ConnectionError: asked)"]
 
 
 def test_a_cached_link_to_a_lost_blob_asks_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,8 +148,8 @@ def test_an_incomplete_download_is_an_error(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_repository_without_the_file_is_not_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer_with(monkeypatch, lambda: Listing(COMMIT, {"config.json": 5, "pytorch_model.bin": 5}))
-    with pytest.raises(DataError, match=r"the repository has no file '\*\.safetensors'"):
-        fetch(MODEL, "main", "model", WEIGHTS, announce=never, cache_dir=tmp_path)
+    with pytest.raises(DataError, match=r"the repository has no file \*\.onnx or \*\.safetensors"):
+        fetch(MODEL, "main", "model", ["*.onnx", "*.safetensors"], announce=never, cache_dir=tmp_path)
 
 
 def http_error(kind: str, status: int) -> Exception:
@@ -222,18 +229,3 @@ def test_a_hub_out_of_reach_ends_soon(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(DataError, match="cannot be reached"):
         fetch(MODEL, "main", "model", WEIGHTS, announce=never, cache_dir=tmp_path)
     assert time.monotonic() - start < 8
-
-
-@pytest.mark.parametrize(
-    ("names", "problem"),
-    [
-        ([], None),
-        (["model.safetensors", "test-clean.parquet"], None),
-        (["test-00000-of-00002.parquet", "test-00001-of-00002.parquet"], None),
-        (["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"], None),
-        (["data/test-00001-of-00002.parquet"], "data/test-*-of-00002.parquet has 1 of 2 parts"),
-        (["a-0-of-1.bin", "b-0-of-3.bin", "b-2-of-3.bin"], "b-*-of-3.bin has 2 of 3 parts"),
-    ],
-)
-def test_missing_parts_are_counted(names: list[str], problem: str | None) -> None:
-    assert incomplete_parts(names) == problem

@@ -230,3 +230,13 @@ def test_a_damaged_merge_can_be_deleted_and_done_again(tmp_path: Path) -> None:
         results.complete(directory, made_run())
     (directory / "samples.parquet").unlink()
     finish_after_crash(directory)
+
+
+def test_one_changed_letter_is_noticed(tmp_path: Path) -> None:
+    directory = stored(tmp_path)
+    shard = directory / "shards" / "b.parquet"
+    content = shard.read_bytes()
+    place = content.index(b"the cat lay down")
+    shard.write_bytes(content[:place] + b"T" + content[place + 1 :])
+    with pytest.raises(DataError, match=r"b\.parquet.*damaged"):
+        results.read(directory)

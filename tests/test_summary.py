@@ -15,11 +15,7 @@ from made_results import BASELINE, BILD_B, POINT, VANILLA_B, failed_sample, made
 from bild_bench.measure.intervals import Estimate
 from bild_bench.report.summary import PointSummary, Summary, summarise, summary_frame
 from bild_bench.results import Experiment
-from bild_bench.schema import RunRecord, SampleRecord, sample_frame, sample_table
-
-
-def experiment_of(samples: list[SampleRecord], run: RunRecord | None = None) -> Experiment:
-    return Experiment(made_run() if run is None else run, sample_frame(sample_table(samples)), Path("nowhere"))
+from bild_bench.schema import SampleRecord, sample_frame, sample_table
 
 
 def hand_worked() -> list[SampleRecord]:
@@ -27,7 +23,7 @@ def hand_worked() -> list[SampleRecord]:
 
 
 def summary_of(samples: list[SampleRecord], **run: Any) -> Summary:
-    return summarise(experiment_of(samples, made_run(**run)))
+    return summarise(Experiment(made_run(**run), sample_frame(sample_table(samples)), Path("nowhere")))
 
 
 def point_of(samples: list[SampleRecord], **run: Any) -> PointSummary:

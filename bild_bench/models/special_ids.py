@@ -8,7 +8,7 @@ from typing import Any
 
 from bild_bench.errors import DataError
 
-# Texts on which tokenizers of one vocabulary still differ: case, spaces, umlauts, digits, symbols outside the vocabulary.
+# Texts on which tokenizers of one vocabulary still differ: case, spaces, umlauts, digits, symbols they do not know.
 _PROBES = (
     "Zwei Hunde laufen über die Straße.",
     "  The  price\nrose 12,345.67 %",

@@ -1,0 +1,42 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# For pip: where torch comes from, such as TORCH_INDEX="--index-url https://download.pytorch.org/whl/cpu". See README.md.
+TORCH_INDEX ?=
+
+.PHONY: install demo test lint format build clean help
+
+# torch goes first and alone: its own index, if one is given, has no other package.
+$(BIN)/bild-bench: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bild-bench needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt $(TORCH_INDEX) torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+install: $(BIN)/bild-bench ## create the environment in .venv and install
+
+demo: install ## decode the sample with the embedded pair: a table, and Parquet in results/
+	$(BIN)/bild-bench run --task iwslt17 --alpha-fb 0.5 --alpha-rb 2
+
+test: install ## run the tests
+	$(BIN)/python -m pytest -n auto
+
+lint: install ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install ## correct style where that can be done by machine
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+build: install ## build the wheel into dist/
+	$(BIN)/python -m build --wheel --outdir dist .
+
+clean: ## remove the environment and what tools left behind (results/ stays)
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
