@@ -15,7 +15,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 PAD, END, UNKNOWN = 0, 1, 2
-WORDS = tuple("the a dog cat man woman child reads runs sees house street tree over under near small large".split())
+WORDS = ("the", "a", "dog", "cat", "man", "woman", "child", "house", "street", "tree", "reads", "runs", "sees", "near")
 PIECES = ("<pad>", "</s>", "<unk>", *("▁" + word for word in WORDS), "▁", *"abcdefghijklmnopqrstuvwxyz.,")
 VOCABULARY = len(PIECES)
 WIDTH = VOCABULARY + 8  # the models score more ids than the tokenizer has, as published T5 checkpoints do
@@ -112,6 +112,7 @@ def _save(model: Any, folder: Path, seed: int, tied: bool = True, rules: Mapping
         # The configurations of T5 and mT5 insist on a tied head; an untied one survives where the tensors differ.
         model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
     _draw_weights(model, seed)
+    transformers.utils.logging.disable_progress_bar()
     model.generation_config.update(**(rules or {}))
     model.save_pretrained(folder)
     return save_tokenizer(folder)
@@ -121,10 +122,12 @@ def _draw_weights(model: Any, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if "embed_positions" in name and not weight.requires_grad:
+            if not weight.requires_grad:  # sinusoids, which are computed and never saved
                 continue
             noise = torch.randn(weight.shape, generator=generator)
-            if weight.dim() == 1:
-                weight.copy_(0.2 * noise + (1.0 if "norm" in name and name.endswith("weight") else 0.0))
+            if weight.dim() > 1:
+                weight.copy_(0.5 * noise)
+            elif "norm" in name and name.endswith("weight"):
+                weight.copy_(1 + 0.2 * noise)
             else:
-                weight.copy_(0.25 * noise)
+                weight.copy_(0.05 * noise)
