@@ -74,15 +74,44 @@ def decode(weights: DecoderWeights, tokens: Tensor, cache: SelfCache, source: Cr
     Returns:
         What the output projection is applied to, shape [n, d_model].
     """
-    start, end = cache.length, cache.length + tokens.shape[0]
-    window = bias[:, start:end, :end]
-    x = functional.embedding(tokens, weights.embedding)
-    for index, layer in enumerate(weights.layers):
+    x = embed(weights, tokens)
+    x = run_layers(weights, range(len(weights.layers)), x, cache, source, bias, cache.length)
+    cache.length += tokens.shape[0]
+    return before_head(weights, x)
+
+
+def embed(weights: DecoderWeights, tokens: Tensor) -> Tensor:
+    """Ids [n] -> states [n, d_model]."""
+    return functional.embedding(tokens, weights.embedding)
+
+
+def run_layers(
+    weights: DecoderWeights, layers: range, x: Tensor, cache: SelfCache, source: CrossCache, bias: Tensor, start: int
+) -> Tensor:
+    """States [n, d_model] of positions start, start + 1, … through some layers, whose caches are written there."""
+    window = bias[:, start : start + x.shape[0], : start + x.shape[0]]
+    for index in layers:
+        layer = weights.layers[index]
         x = _clamped(x + _self_attention(weights, layer, x, cache.keys[index], cache.values[index], window, start))
         x = _clamped(x + _cross_attention(weights, layer, x, source.keys[index], source.values[index]))
         x = _clamped(x + _feed_forward(weights, layer, x))
-    cache.length = end
+    return x
+
+
+def before_head(weights: DecoderWeights, x: Tensor) -> Tensor:
+    """Final norm and scaling: what the output projection is applied to, [n, d_model]."""
     return _norm(x, weights.final_norm, weights.epsilon) * weights.head_scale
+
+
+def fill_keys_values(weights: DecoderWeights, layers: range, x: Tensor, cache: SelfCache, start: int) -> None:
+    """Write keys and values of layers that states [n, d_model] do not go through, projected from those states."""
+    n, inner = x.shape[0], weights.heads * weights.d_kv
+    for index in layers:
+        layer = weights.layers[index]
+        projected = functional.linear(_norm(x, layer.self_norm, weights.epsilon), layer.qkv[inner:])
+        key, value = projected.view(n, 2, weights.heads, weights.d_kv).permute(1, 2, 0, 3)
+        cache.keys[index, :, start : start + n] = key
+        cache.values[index, :, start : start + n] = value
 
 
 def _self_attention(
