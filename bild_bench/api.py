@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bild_bench.decoding.picking import Greedy, Picker, Sampling
 from bild_bench.decoding.records import Counters, TraceStep
 from bild_bench.errors import UsageError
 
@@ -66,6 +67,7 @@ def load_pair(
     dtype: str = "float32",
     session: str = "auto",
     roles: Sequence[str] = ("large", "small"),
+    library_roles: Sequence[str] = (),
     announce: Callable[[str], None] = lambda line: None,
 ) -> Pair:
     """Load the pair for a task; the options are those of `bild-bench run`.
@@ -81,24 +83,37 @@ def load_pair(
     choice = choose_pair(
         found.name, found.kind, preset=preset, aligned=aligned, large=large, small=small, prefix=prefix
     )
-    return pairs.load_pair(choice, roles, device=device, dtype=dtype, session=session, announce=announce)
+    return pairs.load_pair(
+        choice, roles, device=device, dtype=dtype, session=session, library_roles=library_roles, announce=announce
+    )
 
 
-def generate(pair: Pair, text: str, mode: str = "bild", *, task: str = "iwslt17", **settings: Any) -> Generated:
+def generate(
+    pair: Pair,
+    text: str,
+    mode: str = "bild",
+    *,
+    task: str = "iwslt17",
+    sampling: Sampling | None = None,
+    seed: int = 0,
+    **settings: Any,
+) -> Generated:
     """Decode one text by any method.
 
     Args:
         pair: from `load_pair`.
         text: the source.
-        mode: "vanilla", "small" or "bild".
+        mode: a method's name.
         task: whose length limits hold.
+        sampling: draw tokens; None for greedy search.
+        seed: of the draw.
         settings: of the method, such as alpha_fb and alpha_rb.
 
     Raises:
         UsageError: an empty text, no such mode, or a setting that it does not have.
         RunError: a model's scores are not finite.
     """
-    from bild_bench.decoding.session import Sessions
+    from bild_bench.models.opening import check_method, open_sessions
     from bild_bench.plan import make_point
     from bild_bench.tasks import load_task
 
@@ -106,8 +121,10 @@ def generate(pair: Pair, text: str, mode: str = "bild", *, task: str = "iwslt17"
         raise UsageError("TEXT", text, "is empty", "give a text to decode")
     point, limits_of = make_point(mode, settings), load_task(task)
     limits, source = pair.limits(limits_of.target_limit), pair.tokenise(text, limits_of.source_limit)
-    sessions = {role: pair.session(role, pair.encode(role, source), limits) for role in point.method.uses}
-    decoded = point.method.decode(Sessions(**sessions), point.settings, limits)
+    check_method(pair, point.method, point.settings)
+    encoded = {role: pair.encode(role, source) for role in point.method.uses}
+    sessions = open_sessions(pair, point.method, point.settings, source, encoded, limits)
+    decoded = point.method.decode(sessions, point.settings, limits, _picker(sampling, seed))
     pieces = _pieces(pair, decoded.trace())
     return Generated(
         pair.text(decoded.tokens), decoded.tokens, decoded.counters, pieces, decoded.hit_limit, source.truncated
@@ -133,6 +150,14 @@ def run(
 
     points = [make_point(mode, {} if settings is None else settings)]
     return results.read(run_experiment(Request(task=task, **request), with_baseline(points) if baseline else points))
+
+
+def _picker(sampling: Sampling | None, seed: int) -> Picker:
+    if sampling is None:
+        return Greedy()
+    from bild_bench.decoding.sampling import Sampler
+
+    return Sampler(sampling, seed)
 
 
 def _pieces(pair: Pair, trace: Sequence[TraceStep]) -> tuple[Piece, ...]:

@@ -18,13 +18,15 @@ import torch
 
 from bild_bench import results
 from bild_bench.data import Example
+from bild_bench.decoding.sampling import Sampler, seed_of
 from bild_bench.errors import DataError, RunError, UsageError
+from bild_bench.measure.divergence import with_divergence
 from bild_bench.measure.environment import busy_reason, describe_environment, peak_memory
 from bild_bench.measure.timing import Outcome, calibrate, time_text
 from bild_bench.models.pair import Source
 from bild_bench.parquet import writing
 from bild_bench.plan import Point
-from bild_bench.recording import point_ids, run_record, sample_record, utc_now
+from bild_bench.recording import Pass, point_ids, run_record, sample_record, utc_now
 from bild_bench.schema import RunRecord, SampleRecord
 from bild_bench.setup import Announce, Request, Setup, prepare, silent
 
@@ -136,21 +138,30 @@ def _warm_up(setup: Setup, todo: int, announce: Announce) -> dict[str, Any]:
 
 
 def _decode_text(example: Example, run: RunRecord, setup: Setup, process: str) -> list[SampleRecord]:
-    """One text by all points, in an order drawn from the seed and the text alone."""
-    order = list(setup.points)
-    random.Random(f"{run.seed}/{example.id}").shuffle(order)
-    started = utc_now()
+    """One text by all points and draws, each time in an order drawn from the seed, the text and the draw alone."""
     source: Source | None = None
     if example.source.strip():
         source = setup.pair.tokenise(example.source, setup.task.source_limit)
-        outcomes = time_text(setup.pair, source, order, setup.limits)
-    else:
-        outcomes = [Outcome(point, place, error="the source text is empty") for place, point in enumerate(order)]
     ids = point_ids(setup)
-    return [
-        sample_record(outcome, example, source, run, setup, ids[outcome.point], process, started)
-        for outcome in outcomes
-    ]
+    samples = []
+    for draw in range(setup.request.draws):
+        order = list(setup.points)
+        random.Random(f"{run.seed}/{example.id}/{draw}").shuffle(order)
+        taken = Pass(example, source, draw, process, utc_now())
+        outcomes = _outcomes(taken, order, run.seed, setup)
+        samples += [sample_record(outcome, taken, run, setup, ids[outcome.point]) for outcome in outcomes]
+    return samples
+
+
+def _outcomes(taken: Pass, order: list[Point], seed: int, setup: Setup) -> list[Outcome]:
+    if taken.source is None:
+        return [Outcome(point, place, error="the source text is empty") for place, point in enumerate(order)]
+    sampling = setup.request.sampling
+    if sampling is None:
+        outcomes = time_text(setup.pair, taken.source, order, setup.limits)
+        return with_divergence(setup.pair, taken.source, outcomes, setup.limits)
+    text_seed = seed_of(seed, taken.example.id, taken.draw)
+    return time_text(setup.pair, taken.source, order, setup.limits, lambda: Sampler(sampling, text_seed))
 
 
 def _difference(there: RunRecord, here: RunRecord) -> str:

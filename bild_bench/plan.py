@@ -68,6 +68,11 @@ def roles_of(points: Sequence[Point]) -> tuple[str, ...]:
     return tuple(role for role in ("large", "small") if role in used)
 
 
+def library_roles_of(points: Sequence[Point]) -> tuple[str, ...]:
+    """The models that must be loaded as the library's own too, for peers."""
+    return roles_of([point for point in points if point.method.opens == "library"])
+
+
 def point_identity(point: Point, context: Mapping[str, Any]) -> str:
     """16 hex digits over all that can change a point's outcome on a text; the text's own id holds its content.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ def run_record(setup: Setup) -> RunRecord:
             texts=texts,
             seed=request.seed,
             warmup=request.warmup,
+            draws=request.draws,
             machine=machine,
             metric=task.metric,
         ),
@@ -58,28 +59,36 @@ def run_record(setup: Setup) -> RunRecord:
     )
 
 
-def sample_record(
-    outcome: Outcome,
-    example: Example,
-    source: Source | None,
-    run: RunRecord,
-    setup: Setup,
-    point_id: str,
-    process: str,
-    started: str,
-) -> SampleRecord:
+@dataclass(frozen=True)
+class Pass:
+    """One text taken through all points once.
+
+    Args:
+        example: the text.
+        source: its tokens; None where it was not tokenised.
+        draw: 0 for greedy search; the number of the draw where tokens are drawn.
+        process: an id of this process: only rows of one process are paired.
+        started: when it was begun.
+    """
+
+    example: Example
+    source: Source | None
+    draw: int
+    process: str
+    started: str
+
+
+def sample_record(outcome: Outcome, taken: Pass, run: RunRecord, setup: Setup, point_id: str) -> SampleRecord:
     """One text decoded by one point.
 
     Args:
         outcome: from `time_text`, or an error of ours.
-        example: the text.
-        source: its tokens; None where it was not tokenised.
+        taken: the text and the circumstances.
         run: the experiment it belongs to.
         setup: for the tokenizer.
         point_id: of the outcome's point.
-        process: an id of this process: only rows of one process are paired.
-        started: when the text was begun.
     """
+    example, source, divergence = taken.example, taken.source, outcome.divergence
     decoded, encode, decode = outcome.decoded, outcome.encode_seconds, outcome.decode_seconds
     measured: dict[str, Any] = {}
     if decoded is not None and encode is not None and decode is not None:
@@ -90,6 +99,9 @@ def sample_record(
             "decode_seconds": decode,
             "total_seconds": encode + decode,
             "trace": decoded.trace(),
+            "exit_layers": decoded.exit_layers,
+            "diverged_at": None if divergence is None else divergence.position,
+            "divergence_margin": None if divergence is None else divergence.margin,
             "hit_limit": decoded.hit_limit,
             **decoded.counters.as_dict(),
         }
@@ -101,11 +113,11 @@ def sample_record(
         role=outcome.point.role,
         text_index=example.index,
         text_id=example.id,
-        draw=0,
+        draw=taken.draw,
         order=outcome.order,
-        process_id=process,
+        process_id=taken.process,
         machine=run.machine,
-        started_at=started,
+        started_at=taken.started,
         source=example.source,
         references=example.references,
         status="ok" if outcome.error is None else "error",
@@ -128,6 +140,7 @@ def point_ids(setup: Setup) -> dict[Point, str]:
         "device": pair.device.partition(":")[0],
         "sessions": {role: loaded.model.kind for role, loaded in pair.models.items()},
         "rules": pair.rules.applied,
+        "sampling": None if setup.request.sampling is None else asdict(setup.request.sampling),
         "models": {role: loaded.checkpoint.fingerprint for role, loaded in pair.models.items()},
     }
     return {point: point_identity(point, context) for point in setup.points}

@@ -17,7 +17,11 @@ from bild_bench.decoding.records import Counters, TraceStep
 
 SCHEMA_VERSION = 1
 
-_RESULT_FIELDS = ("output_ids", "output_text", "encode_seconds", "decode_seconds", "total_seconds", *Counters.names())
+_RESULT_FIELDS = (
+    *("output_ids", "output_text", "encode_seconds", "decode_seconds", "total_seconds", "exit_layers"),
+    *("diverged_at", "divergence_margin"),
+    *Counters.names(),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,9 @@ class SampleRecord:
     role: "baseline" or "point". order: the place this decoding had in the text's shuffled order, from 0.
     started_at: ISO 8601, UTC. Seconds are wall-clock; encode_seconds covers every model the point uses, so shared
     encodings are counted for each point. Counters: see `decoding.records.Counters`. source_tokens: after truncation.
+    exit_layers: kept tokens decided at layer 1, 2, …. diverged_at: for a method that claims vanilla's tokens, the first
+    position where it has another one (None: the same), and divergence_margin by how much the large model prefers
+    vanilla's token there, in logits.
 
     Raises:
         ValueError: a status other than "ok" and "error", an "ok" without an output or with an error message, or an
@@ -64,6 +71,9 @@ class SampleRecord:
     decode_seconds: float | None = None
     total_seconds: float | None = None
     trace: Sequence[TraceStep] | None = None
+    exit_layers: Sequence[int] | None = None
+    diverged_at: int | None = None
+    divergence_margin: float | None = None
     status: str
     error: str | None = None
     source_truncated: bool
@@ -149,6 +159,9 @@ SAMPLE_SCHEMA = pa.schema(
         *_columns(_INT, Counters.names(), nullable=True),
         *_columns(_FLOAT, ("encode_seconds", "decode_seconds", "total_seconds"), nullable=True),
         pa.field("trace", _TRACE),
+        pa.field("exit_layers", pa.list_(_INT)),
+        pa.field("diverged_at", _INT),
+        pa.field("divergence_margin", _FLOAT),
         pa.field("status", _STRING, nullable=False),
         pa.field("error", _STRING),
         pa.field("source_truncated", _BOOL, nullable=False),

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bild_bench.data import Examples, load_examples
+from bild_bench.decoding.picking import Sampling
 from bild_bench.decoding.records import Limits
 from bild_bench.errors import UsageError
 from bild_bench.models.choice import choose_pair
-from bild_bench.plan import Point, roles_of
+from bild_bench.plan import Point, library_roles_of, roles_of
 from bild_bench.tasks import Task, load_task
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Request:
         data: "embedded", "hub" or a path; None for "embedded" with the embedded pair and "hub" with the others.
         limit: texts at most, a seeded sample; None for all.
         threads: CPU threads of torch; None leaves them as they are.
+        sampling: draw tokens, the baseline's too; None for greedy search.
+        draws: how often each text is decoded, with other draws each time.
         warmup: texts decoded first and dropped.
         out: the experiment's directory; None for a new one under `results`.
         results: folder of experiments.
@@ -58,6 +61,8 @@ class Request:
     threads: int | None = None
     session: str = "auto"
     seed: int = 0
+    sampling: Sampling | None = None
+    draws: int = 1
     warmup: int = 2
     out: Path | None = None
     results: Path = Path("results")
@@ -68,6 +73,10 @@ class Request:
             raise UsageError("--threads", self.threads, "must be 1 or more", "leave it out for torch's own choice")
         if self.warmup < 0:
             raise UsageError("--warmup", self.warmup, "must be 0 or more", "leave it out for 2")
+        if self.draws < 1:
+            raise UsageError("--draws", self.draws, "must be 1 or more", "leave it out for 1")
+        if self.draws > 1 and self.sampling is None:
+            raise UsageError("--draws", self.draws, "greedy search gives the same text each time", "add --top-p 0.8")
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,9 @@ def prepare(request: Request, points: Sequence[Point], announce: Announce = sile
     Raises:
         UsageError, DataError: see `load_task`, `choose_pair`, `load_examples` and `load_pair`.
     """
+    for point in points:
+        if request.sampling is not None and point.method.opens == "library":
+            raise UsageError("--mode", point.method.name, "cannot draw tokens", "leave the sampling options out")
     task = load_task(
         request.task, source_column=request.source_column, target_column=request.target_column, metric=request.metric
     )
@@ -109,11 +121,20 @@ def prepare(request: Request, points: Sequence[Point], announce: Announce = sile
 
     import torch
 
+    from bild_bench.models.opening import check_method
     from bild_bench.models.pair import load_pair
 
     if request.threads is not None:
         torch.set_num_threads(request.threads)
     pair = load_pair(
-        choice, roles_of(points), device=request.device, dtype=request.dtype, session=request.session, announce=announce
+        choice,
+        roles_of(points),
+        device=request.device,
+        dtype=request.dtype,
+        session=request.session,
+        library_roles=library_roles_of(points),
+        announce=announce,
     )
+    for point in points:
+        check_method(pair, point.method, point.settings)
     return Setup(request, task, examples, pair, tuple(points))

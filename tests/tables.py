@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import torch
+
 from bild_bench.decoding.records import Limits
 from bild_bench.decoding.session import Sessions
 
@@ -32,11 +34,14 @@ class TableRows:
     def max_prob(self) -> list[float]:
         return [max(row) for row in self._rows]
 
-    def logprob(self, tokens: Sequence[int]) -> list[float]:
-        return [math.log(row[token]) for row, token in zip(self._rows, tokens, strict=False)]
+    def logprob(self, tokens: Sequence[int], first: int = 0) -> list[float]:
+        return [math.log(row[token]) for row, token in zip(self._rows[first:], tokens, strict=False)]
 
-    def probs(self) -> list[list[float]]:
-        return self._rows
+    def probs(self) -> torch.Tensor:
+        return torch.tensor(self._rows, dtype=torch.float64)
+
+    def top_two(self) -> list[tuple[float, float]]:
+        return [(first, second) for first, second, *_ in (sorted(row, reverse=True) for row in self._rows)]
 
 
 @dataclass

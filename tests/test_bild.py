@@ -7,6 +7,7 @@ import math
 import pytest
 
 from bild_bench.decoding.bild import BildSettings, bild
+from bild_bench.decoding.picking import Greedy
 from bild_bench.errors import UsageError
 from tests.tables import END, limits, sessions, written
 
@@ -16,7 +17,7 @@ SMALL = {(): {2: 0.9}, (2,): {3: 0.8}, (2, 3): {4: 0.4}, (2, 3, 4): {END: 0.9}, 
 
 def decode(small, large, settings, max_tokens=10):
     used = sessions(written(small), written(large))
-    return bild(used, settings, limits(max_tokens)), used
+    return bild(used, settings, limits(max_tokens), Greedy()), used
 
 
 def test_fallback_drops_the_unsure_token_and_appends_the_large_ones():

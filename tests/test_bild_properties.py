@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bild_bench.decoding.alone import AloneSettings, small, vanilla
 from bild_bench.decoding.bild import BildSettings, bild
+from bild_bench.decoding.picking import Greedy
 from tests.tables import START, Table, limits, random_table, sessions
 
 SEEDS = st.integers(0, 10_000)
@@ -65,7 +66,7 @@ def plain_bild(small_table: Table, large_table: Table, how: BildSettings, length
 @given(SEEDS, SEEDS, VARIANTS, LENGTHS, ENDS)
 def test_bild_is_the_definition(small_seed, large_seed, how, length, ends):
     tables = random_table(small_seed), random_table(large_seed)
-    outcome = bild(sessions(*tables), how, limits(length, *ends))
+    outcome = bild(sessions(*tables), how, limits(length, *ends), Greedy())
     assert outcome.tokens == plain_bild(*tables, how, length, ends)
 
 
@@ -73,7 +74,7 @@ def test_bild_is_the_definition(small_seed, large_seed, how, length, ends):
 @given(SEEDS, SEEDS, VARIANTS, LENGTHS, ENDS)
 def test_counters_add_up_and_limits_are_kept(small_seed, large_seed, how, length, ends):
     used = sessions(random_table(small_seed), random_table(large_seed))
-    outcome = bild(used, how, limits(length, *ends))
+    outcome = bild(used, how, limits(length, *ends), Greedy())
     counters = outcome.counters
     assert counters.generated == len(outcome.tokens) <= length
     assert counters.generated == counters.drafted - counters.discarded + counters.large_tokens
@@ -91,15 +92,15 @@ def test_counters_add_up_and_limits_are_kept(small_seed, large_seed, how, length
 @given(SEEDS, SEEDS, ROLLBACK, LENGTHS, ENDS)
 def test_alpha_fb_one_is_vanilla(small_seed, large_seed, alpha_rb, length, ends):
     tables = random_table(small_seed), random_table(large_seed)
-    alone = vanilla(sessions(large=tables[1]), AloneSettings(), limits(length, *ends))
-    assert bild(sessions(*tables), BildSettings(1.0, alpha_rb), limits(length, *ends)).tokens == alone.tokens
+    alone = vanilla(sessions(large=tables[1]), AloneSettings(), limits(length, *ends), Greedy())
+    assert bild(sessions(*tables), BildSettings(1.0, alpha_rb), limits(length, *ends), Greedy()).tokens == alone.tokens
 
 
 @given(SEEDS, SEEDS, ROLLBACK, LENGTHS, ENDS)
 def test_alpha_fb_zero_is_the_small_model(small_seed, large_seed, alpha_rb, length, ends):
     tables = random_table(small_seed), random_table(large_seed)
-    alone = small(sessions(small=tables[0]), AloneSettings(), limits(length, *ends))
-    outcome = bild(sessions(*tables), BildSettings(0.0, alpha_rb), limits(length, *ends))
+    alone = small(sessions(small=tables[0]), AloneSettings(), limits(length, *ends), Greedy())
+    outcome = bild(sessions(*tables), BildSettings(0.0, alpha_rb), limits(length, *ends), Greedy())
     assert outcome.tokens == alone.tokens
     assert outcome.counters.large_calls == 0
 
@@ -107,13 +108,13 @@ def test_alpha_fb_zero_is_the_small_model(small_seed, large_seed, alpha_rb, leng
 @given(SEEDS, SEEDS, FALLBACK, LENGTHS, ENDS)
 def test_an_infinite_threshold_never_rolls_back(small_seed, large_seed, alpha_fb, length, ends):
     used = sessions(random_table(small_seed, sharpness=5), random_table(large_seed, sharpness=20))
-    assert bild(used, BildSettings(alpha_fb, math.inf), limits(length, *ends)).counters.rollbacks == 0
+    assert bild(used, BildSettings(alpha_fb, math.inf), limits(length, *ends), Greedy()).counters.rollbacks == 0
 
 
 @given(SEEDS, LENGTHS, ENDS)
 def test_a_model_alone_counts_every_token_once(seed, length, ends):
-    by_large = vanilla(sessions(large=random_table(seed)), AloneSettings(), limits(length, *ends))
-    by_small = small(sessions(small=random_table(seed)), AloneSettings(), limits(length, *ends))
+    by_large = vanilla(sessions(large=random_table(seed)), AloneSettings(), limits(length, *ends), Greedy())
+    by_small = small(sessions(small=random_table(seed)), AloneSettings(), limits(length, *ends), Greedy())
     assert by_large.tokens == by_small.tokens
     count = len(by_large.tokens)
     assert (by_large.counters.large_calls, by_large.counters.large_tokens, by_large.counters.small_calls) == (count, count, 0)

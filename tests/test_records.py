@@ -37,4 +37,4 @@ def test_unknown_counters_are_null_and_not_zero():
 def test_a_method_that_is_not_there_gets_a_hint():
     with pytest.raises(UsageError, match=r"--mode.*bidl.*did you mean 'bild'"):
         find_method("bidl")
-    assert set(METHODS) == {"vanilla", "small", "bild"}
+    assert {"vanilla", "small", "bild"} <= set(METHODS)

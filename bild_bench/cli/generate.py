@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bild_bench.cli import options as o
-from bild_bench.cli.settings import method_settings
+from bild_bench.cli.settings import method_settings, sampling_of
 
 
 def generate(
@@ -18,15 +18,32 @@ def generate(
     alpha_fb: o.AlphaFbOption = None,
     alpha_rb: o.AlphaRbOption = None,
     no_rollback: o.NoRollbackOption = False,
+    no_fallback: o.NoFallbackOption = False,
+    stride: o.StrideOption = None,
     max_draft: o.MaxDraftOption = None,
     first: o.FirstOption = None,
     verify_tail: o.VerifyTailOption = False,
     compat: o.CompatOption = None,
+    exit_layer: o.ExitLayerOption = None,
+    gamma: o.GammaOption = None,
+    adaptive: o.AdaptiveOption = False,
+    threshold: o.ThresholdOption = None,
+    measure: o.MeasureOption = None,
+    decay: o.DecayOption = False,
+    min_layer: o.MinLayerOption = None,
+    replace_below: o.ReplaceBelowOption = None,
+    assistant_tokens: o.AssistantTokensOption = None,
+    assistant_confidence: o.AssistantConfidenceOption = None,
+    sample: o.SampleOption = False,
+    temperature: o.TemperatureOption = None,
+    top_k: o.TopKOption = None,
+    top_p: o.TopPOption = None,
     preset: o.PresetOption = None,
     aligned: o.AlignedOption = False,
     large: o.LargeOption = None,
     small: o.SmallOption = None,
     prefix: o.PrefixOption = None,
+    seed: o.SeedOption = 0,
     device: o.DeviceOption = "auto",
     dtype: o.DtypeOption = "float32",
     session: o.SessionOption = "auto",
@@ -36,20 +53,14 @@ def generate(
 
     Example: bild-bench generate "Zwei Hunde laufen über eine Wiese."
     """
-    settings = method_settings(
-        alpha_fb=alpha_fb,
-        alpha_rb=alpha_rb,
-        no_rollback=no_rollback,
-        max_draft=max_draft,
-        first=first,
-        verify_tail=verify_tail,
-        compat=compat,
-    )
+    options = dict(locals())
     from bild_bench import api
     from bild_bench.cli.console import announce, out
-    from bild_bench.decoding.methods import find_method
+    from bild_bench.plan import library_roles_of, make_point
     from bild_bench.report.trace import coloured, counted
 
+    settings, sampling = method_settings(options), sampling_of(options)
+    point = make_point(mode, settings)  # a wrong setting is told before anything is loaded
     pair = api.load_pair(
         task,
         preset=preset,
@@ -60,12 +71,16 @@ def generate(
         device=device,
         dtype=dtype,
         session=session,
-        roles=find_method(mode).uses,
+        roles=point.method.uses,
+        library_roles=library_roles_of([point]),
         announce=announce,
     )
-    generated = api.generate(pair, text, mode, task=task, **settings)
+    generated = api.generate(pair, text, mode, task=task, sampling=sampling, seed=seed, **settings)
     if json_output:
         typer.echo(json.dumps(generated.as_dict(), indent=2, ensure_ascii=False))
+        return
+    if not generated.pieces:
+        out.print(generated.text, markup=False, highlight=False, soft_wrap=True)
         return
     out.print(coloured(generated.pieces, plain=out.color_system is None), soft_wrap=True)
     announce(counted(generated.counters))

@@ -13,13 +13,21 @@ Metric = Literal["bleu", "rougeL", "rougeLsum"]
 Writer = Literal["small", "large"]
 Compat = Literal["released-code"]
 
+Measure = Literal["softmax", "state", "classifier"]
+
 _MODEL, _METHOD, _MACHINE, _DATA, _OUTPUT = "Models", "Method", "Machine", "Data", "Output"
+_RIVALS, _SAMPLING = "Other methods", "Sampling"
 
 TaskOption = Annotated[
     str, typer.Option("--task", help="iwslt17, wmt14, xsum, cnn_dm, custom, or a task file (.yaml).")
 ]
 ModeOption = Annotated[
-    str, typer.Option("--mode", help="Decoding method: vanilla, small or bild.", rich_help_panel=_METHOD)
+    str,
+    typer.Option(
+        "--mode",
+        help="vanilla, small, bild, speculative, calm, bild-early-exit, oracle, hf-greedy or hf-assisted.",
+        rich_help_panel=_METHOD,
+    ),
 ]
 
 AlphaFbOption = Annotated[
@@ -107,3 +115,58 @@ BaselineOption = Annotated[
         "--baseline/--no-baseline", help="Decode every text by vanilla too, for the speed-up.", rich_help_panel=_METHOD
     ),
 ]
+
+NoFallbackOption = Annotated[
+    bool,
+    typer.Option("--no-fallback", help="Never fall back; hand over every --stride drafts.", rich_help_panel=_METHOD),
+]
+StrideOption = Annotated[
+    int | None, typer.Option("--stride", help="Drafts between hand-overs, with --no-fallback.", rich_help_panel=_METHOD)
+]
+ExitLayerOption = Annotated[
+    int | None,
+    typer.Option("--exit-layer", help="bild-early-exit: layers of the small model. [1]", rich_help_panel=_RIVALS),
+]
+GammaOption = Annotated[
+    int | None, typer.Option("--gamma", help="speculative: drafts in a window. [5]", rich_help_panel=_RIVALS)
+]
+AdaptiveOption = Annotated[
+    bool, typer.Option("--adaptive", help="speculative: window +2 if all are kept, else -1.", rich_help_panel=_RIVALS)
+]
+ThresholdOption = Annotated[
+    float | None,
+    typer.Option("--threshold", help="calm: lambda; 1 never exits, 0 always. [0.9]", rich_help_panel=_RIVALS),
+]
+MeasureOption = Annotated[
+    Measure | None, typer.Option("--measure", help="calm: confidence. [softmax]", rich_help_panel=_RIVALS)
+]
+DecayOption = Annotated[bool, typer.Option("--decay", help="calm: a decaying threshold.", rich_help_panel=_RIVALS)]
+MinLayerOption = Annotated[
+    int | None, typer.Option("--min-layer", help="calm: first layer that may be left.", rich_help_panel=_RIVALS)
+]
+ReplaceBelowOption = Annotated[
+    float | None,
+    typer.Option(
+        "--replace-below", help="oracle: replace S's token where p_L is below. [0.1]", rich_help_panel=_RIVALS
+    ),
+]
+AssistantTokensOption = Annotated[
+    int | None, typer.Option("--assistant-tokens", help="hf-assisted: drafts a round. [20]", rich_help_panel=_RIVALS)
+]
+AssistantConfidenceOption = Annotated[
+    float | None,
+    typer.Option("--assistant-confidence", help="hf-assisted: stop drafting below. [0.4]", rich_help_panel=_RIVALS),
+]
+
+SampleOption = Annotated[
+    bool,
+    typer.Option(
+        "--sample", help="Draw tokens, the baseline's too; implied by the next three.", rich_help_panel=_SAMPLING
+    ),
+]
+TemperatureOption = Annotated[float | None, typer.Option("--temperature", help="[1]", rich_help_panel=_SAMPLING)]
+TopKOption = Annotated[int | None, typer.Option("--top-k", help="[all]", rich_help_panel=_SAMPLING)]
+TopPOption = Annotated[
+    float | None, typer.Option("--top-p", help="Nucleus; the paper's is 0.8. [1]", rich_help_panel=_SAMPLING)
+]
+DrawsOption = Annotated[int, typer.Option("--draws", help="Decode each text so often.", rich_help_panel=_SAMPLING)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 from bild_bench.cli import options as o
-from bild_bench.cli.settings import method_settings
+from bild_bench.cli.settings import method_settings, sampling_of
 
 
 def run(
@@ -17,11 +18,28 @@ def run(
     alpha_fb: o.AlphaFbOption = None,
     alpha_rb: o.AlphaRbOption = None,
     no_rollback: o.NoRollbackOption = False,
+    no_fallback: o.NoFallbackOption = False,
+    stride: o.StrideOption = None,
     max_draft: o.MaxDraftOption = None,
     first: o.FirstOption = None,
     verify_tail: o.VerifyTailOption = False,
     compat: o.CompatOption = None,
     baseline: o.BaselineOption = True,
+    exit_layer: o.ExitLayerOption = None,
+    gamma: o.GammaOption = None,
+    adaptive: o.AdaptiveOption = False,
+    threshold: o.ThresholdOption = None,
+    measure: o.MeasureOption = None,
+    decay: o.DecayOption = False,
+    min_layer: o.MinLayerOption = None,
+    replace_below: o.ReplaceBelowOption = None,
+    assistant_tokens: o.AssistantTokensOption = None,
+    assistant_confidence: o.AssistantConfidenceOption = None,
+    sample: o.SampleOption = False,
+    temperature: o.TemperatureOption = None,
+    top_k: o.TopKOption = None,
+    top_p: o.TopPOption = None,
+    draws: o.DrawsOption = 1,
     preset: o.PresetOption = None,
     aligned: o.AlignedOption = False,
     large: o.LargeOption = None,
@@ -48,43 +66,16 @@ def run(
 
     Example: bild-bench run --task iwslt17 --alpha-fb 0.5 --alpha-rb 2
     """
+    options = dict(locals())
     from bild_bench.cli.console import announce, track
     from bild_bench.experiment import run_experiment
     from bild_bench.plan import make_point, with_baseline
     from bild_bench.setup import Request
 
-    settings = method_settings(
-        alpha_fb=alpha_fb,
-        alpha_rb=alpha_rb,
-        no_rollback=no_rollback,
-        max_draft=max_draft,
-        first=first,
-        verify_tail=verify_tail,
-        compat=compat,
-    )
-    points = [make_point(mode, settings)]
-    request = Request(
-        task=task,
-        data=data,
-        split=split,
-        limit=limit,
-        source_column=source_column,
-        target_column=target_column,
-        metric=metric,
-        preset=preset,
-        aligned=aligned,
-        large=large,
-        small=small,
-        prefix=prefix,
-        device=device,
-        dtype=dtype,
-        threads=threads,
-        session=session,
-        seed=seed,
-        warmup=warmup,
-        out=out,
-        command=shlex.join(["bild-bench", *sys.argv[1:]]),
-    )
+    points = [make_point(mode, method_settings(options))]
+    asked = {field.name: options[field.name] for field in fields(Request) if field.name in options}
+    command = shlex.join(["bild-bench", *sys.argv[1:]])
+    request = Request(**asked, sampling=sampling_of(options), command=command)
     directory = run_experiment(request, with_baseline(points) if baseline else points, announce=announce, track=track)
     _show(directory, json_output)
 

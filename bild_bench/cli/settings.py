@@ -1,48 +1,57 @@
-"""From the method's options to its settings: only what was given, so that no option is ignored in silence."""
+"""From options to settings: only what was given, so that no option is ignored in silence."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
+from bild_bench.decoding.picking import Sampling
 from bild_bench.errors import UsageError
 
+# What the paper's released code does; its defects are not imitated.
 _RELEASED_CODE = {"max_draft": 10, "first": "large"}
 
 
-def method_settings(
-    *,
-    alpha_fb: float | None,
-    alpha_rb: float | None,
-    no_rollback: bool,
-    max_draft: int | None,
-    first: str | None,
-    verify_tail: bool,
-    compat: str | None,
-) -> dict[str, Any]:
+def method_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that were given on the command line, by name.
 
     Args:
-        no_rollback: stands for alpha_rb = inf.
-        compat: "released-code" stands for the paper's released code: a cap of 10 drafts, the large model first.
+        options: every option of the command by name; None or False where it was not given. Some stand for others:
+            no_rollback for alpha_rb = inf, no_fallback with stride for alpha_fb = 0 with a cap, and compat for what the
+            released code does.
 
     Raises:
         UsageError: two options contradict each other.
     """
-    given: dict[str, Any] = {
-        name: value
-        for name, value in (("alpha_fb", alpha_fb), ("alpha_rb", alpha_rb), ("max_draft", max_draft), ("first", first))
-        if value is not None
-    }
-    if no_rollback:
-        if alpha_rb is not None:
-            raise UsageError("--alpha-rb", alpha_rb, "cannot be given together with --no-rollback", "leave one out")
-        given["alpha_rb"] = math.inf
-    if verify_tail:
-        given["verify_tail"] = True
-    if compat is not None:
+    from bild_bench.decoding.methods import METHODS
+
+    names = {field.name for method in METHODS.values() for field in fields(method.settings)}
+    # By identity: 0 equals False, and zero means zero.
+    given = {name: options[name] for name in sorted(names) if options[name] is not None and options[name] is not False}
+    if options["no_rollback"]:
+        _put(given, "alpha_rb", math.inf, "--no-rollback")
+    if options["no_fallback"]:
+        if options["stride"] is None:
+            raise UsageError("--no-fallback", True, "needs the number of drafts between hand-overs", "add --stride 5")
+        _put(given, "alpha_fb", 0.0, "--no-fallback")
+        _put(given, "max_draft", options["stride"], "--stride")
+    elif options["stride"] is not None:
+        raise UsageError("--stride", options["stride"], "goes with --no-fallback", "add it, or use --max-draft")
+    if options["compat"] is not None:
         for name, value in _RELEASED_CODE.items():
-            if given.setdefault(name, value) != value:
-                option = f"--{name.replace('_', '-')}"
-                raise UsageError(option, given[name], f"contradicts --compat {compat} ({value})", "leave one out")
+            _put(given, name, value, f"--compat {options['compat']}")
     return given
+
+
+def sampling_of(options: Mapping[str, Any]) -> Sampling | None:
+    """How tokens are drawn; None for greedy search, where no sampling option was given."""
+    given = {name: options[name] for name in ("temperature", "top_k", "top_p") if options[name] is not None}
+    return Sampling(**given) if given or options["sample"] else None
+
+
+def _put(given: dict[str, Any], name: str, value: Any, because: str) -> None:
+    if given.setdefault(name, value) != value:
+        option = f"--{name.replace('_', '-')}"
+        raise UsageError(option, given[name], f"contradicts {because} ({value})", "leave one out")

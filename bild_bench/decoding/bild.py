@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from bild_bench.decoding.picking import Picker
 from bild_bench.decoding.records import Decoded, Limits
 from bild_bench.decoding.session import Session, Sessions
 from bild_bench.decoding.transcript import Handover, Transcript, nll_of
@@ -60,20 +61,23 @@ class BildSettings:
         return " ".join(parts)
 
 
-def bild(sessions: Sessions, settings: BildSettings, limits: Limits) -> Decoded:
-    """Decode one text with BiLD."""
+def bild(sessions: Sessions, settings: BildSettings, limits: Limits, picker: Picker) -> Decoded:
+    """Decode one text with BiLD.
+
+    Drawn tokens are tested like chosen ones: both tests look at p before warping (our choice; the sources are silent).
+    """
     small, large, text = sessions.need_small(), sessions.need_large(), Transcript(limits)
     if settings.first == "large":
-        _take_over(Handover.START, small, large, text, settings.alpha_rb)
+        _take_over(Handover.START, small, large, text, settings.alpha_rb, picker)
     while not text.ended:
-        reason = _draft_until_unsure(small, text, settings)
+        reason = _draft_until_unsure(small, text, settings, picker)
         if reason is Handover.TAIL and not settings.verify_tail:
             break
-        _take_over(reason, small, large, text, settings.alpha_rb)
+        _take_over(reason, small, large, text, settings.alpha_rb, picker)
     return text.finish()
 
 
-def _draft_until_unsure(small: Session, text: Transcript, settings: BildSettings) -> Handover:
+def _draft_until_unsure(small: Session, text: Transcript, settings: BildSettings, picker: Picker) -> Handover:
     """S appends its tokens while it is confident; returns why it stopped."""
     while not text.ended:
         if settings.max_draft is not None and len(text.untested) >= settings.max_draft:
@@ -83,11 +87,13 @@ def _draft_until_unsure(small: Session, text: Transcript, settings: BildSettings
         confidence = row.max_prob()[0]
         if not confidence > settings.alpha_fb:
             return Handover.FALLBACK
-        text.draft(row.argmax()[0], confidence)
+        text.draft(picker.pick(row), confidence)
     return Handover.TAIL
 
 
-def _take_over(reason: Handover, small: Session, large: Session, text: Transcript, alpha_rb: float) -> None:
+def _take_over(
+    reason: Handover, small: Session, large: Session, text: Transcript, alpha_rb: float, picker: Picker
+) -> None:
     """One pass of L: test the drafts; cut at the first violation and replace it, or else append L's next token.
 
     The rows that found the violation also supply the replacement, so a rollback costs no second pass. A tail check
@@ -107,4 +113,6 @@ def _take_over(reason: Handover, small: Session, large: Session, text: Transcrip
     elif reason is Handover.TAIL:
         return
     chosen = len(drafts) if violation is None else violation
-    text.commit(rows.argmax()[chosen], nll_of(rows.max_prob()[chosen]))
+    token = picker.pick(rows, chosen)
+    best = token == rows.argmax()[chosen]
+    text.commit(token, nll_of(rows.max_prob()[chosen]) if best else -rows.logprob([token], chosen)[0])

@@ -7,7 +7,8 @@ skipped, and get their keys and values projected from the state the token left w
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from bild_bench.decoding.picking import Picker
@@ -68,16 +69,17 @@ class CalmSettings:
 
 def calm(sessions: Sessions, settings: CalmSettings, limits: Limits, picker: Picker) -> Decoded:
     """Decode one text, each token through as many layers as it needs."""
-    session, text = sessions.need_layered(), Transcript(limits, layers=sessions.need_layered().depth)
+    session, text = sessions.need_layered(), Transcript(limits)
+    exit_layers = [0] * session.depth
     while not text.ended:
         threshold = threshold_at(len(text), settings, limits)
         layer = _run_until_confident(session, text.unseen(session.length), settings, threshold)
-        token = picker.pick(session.rows())[0]
+        token = picker.pick(session.rows())
         session.skip_rest()
         text.large_calls += 1
         text.commit(token)
-        text.decided_at(layer)
-    return text.finish()
+        exit_layers[layer - 1] += 1
+    return replace(text.finish(), exit_layers=tuple(exit_layers))
 
 
 def threshold_at(position: int, settings: CalmSettings, limits: Limits) -> float:
@@ -89,7 +91,7 @@ def threshold_at(position: int, settings: CalmSettings, limits: Limits) -> float
 
 
 def _run_until_confident(
-    session: LayeredSession, tokens: list[int], settings: CalmSettings, threshold: float
+    session: LayeredSession, tokens: Sequence[int], settings: CalmSettings, threshold: float
 ) -> int:
     """Layer by layer; returns the layer that the token leaves at, from 1.
 

@@ -46,10 +46,10 @@ def oracle(sessions: Sessions, settings: OracleSettings, limits: Limits, picker:
         large_row = large.extend(text.unseen(large.length)).last()
         text.small_calls += 1
         text.hand_over(Handover.CAP)
-        token = picker.pick(small_row)[0]
+        token = picker.pick(small_row)
         logprob = large_row.logprob([token])[0]
         if math.exp(logprob) < settings.replace_below:
-            token = picker.pick(large_row)[0]
+            token = picker.pick(large_row)
             text.commit(token, -large_row.logprob([token])[0])
         else:
             text.draft(token, small_row.max_prob()[0])

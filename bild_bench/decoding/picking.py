@@ -1,4 +1,4 @@
-"""How a token is chosen from a row: greedily, or drawn. The same for every method of an experiment, baseline included."""
+"""How a token is chosen from a row: greedily, or drawn. The same for all points of an experiment, baseline included."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class Sampling:
     def __post_init__(self) -> None:
         if not (self.temperature > 0 and math.isfinite(self.temperature)):
             raise UsageError(
-                "--temperature", self.temperature, "must be a number above 0", "leave sampling options out for greedy search"
+                "--temperature",
+                self.temperature,
+                "must be a number above 0",
+                "leave sampling options out for greedy search",
             )
         if self.top_k is not None and self.top_k < 1:
             raise UsageError("--top-k", self.top_k, "must be 1 or more", "leave it out for all tokens")
@@ -51,8 +54,8 @@ class Verdict:
 class Picker(Protocol):
     """Chooses tokens; one for each text and draw, so that a draw depends on nothing else that was decoded."""
 
-    def pick(self, rows: Rows) -> list[int]:
-        """A token for each row."""
+    def pick(self, rows: Rows, row: int = -1) -> int:
+        """A token from one of the rows."""
         ...
 
     def propose(self, row: Rows) -> tuple[int, Any]:
@@ -73,8 +76,8 @@ class Picker(Protocol):
 class Greedy:
     """The most probable token; a draft is kept while it is the large model's own choice."""
 
-    def pick(self, rows: Rows) -> list[int]:
-        return rows.argmax()
+    def pick(self, rows: Rows, row: int = -1) -> int:
+        return rows.argmax()[row]
 
     def propose(self, row: Rows) -> tuple[int, None]:
         return row.argmax()[0], None

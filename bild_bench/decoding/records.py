@@ -88,12 +88,14 @@ class Decoded:
         counters: see `Counters`.
         hit_limit: the text ended at `Limits.max_tokens` and not by an end token.
         entries: the raw record that `trace` is built from, after the clock has stopped.
+        exit_layers: how many kept tokens were decided at layer 1, 2, …; None for methods that do not exit early.
     """
 
     tokens: tuple[int, ...]
     counters: Counters
     hit_limit: bool
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...] = ()
+    exit_layers: tuple[int, ...] | None = None
 
     def trace(self) -> tuple[TraceStep, ...]:
         """Every token ever put into the text, in the order in which it was put there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,32 +26,36 @@ class Sampler:
         # Always on the CPU: the same seed gives the same draws on every device.
         self._generator = torch.Generator().manual_seed(seed)
 
-    def pick(self, rows: Rows) -> list[int]:
-        return self._draw(warp(rows.probs(), self._sampling))
+    def pick(self, rows: Rows, row: int = -1) -> int:
+        return self._draw(warp(rows.probs()[row], self._sampling).cpu())
 
     def propose(self, row: Rows) -> tuple[int, Tensor]:
-        law = warp(row.probs(), self._sampling)
-        return self._draw(law)[0], law[0]
+        law = warp(row.probs()[0], self._sampling).cpu()
+        return self._draw(law), law
 
     def judge(self, drafts: Sequence[int], proposals: Sequence[Any], rows: Rows) -> Verdict:
         """Rejection sampling (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2)."""
-        p = warp(rows.probs(), self._sampling)
+        p = warp(rows.probs(), self._sampling).cpu()
         uniform = torch.rand(len(drafts), generator=self._generator, dtype=torch.float64).tolist()
         for n, (draft, q) in enumerate(zip(drafts, proposals, strict=True)):
             if not accepted(float(p[n, draft]), float(q[draft]), uniform[n]):
-                return Verdict(n, self._draw(residual(p[n], q)[None])[0])
-        return Verdict(len(drafts), self._draw(p[len(drafts) :])[0] if len(p) > len(drafts) else None)
+                return Verdict(n, self._draw(residual(p[n], q)))
+        return Verdict(len(drafts), self._draw(p[len(drafts)]) if len(p) > len(drafts) else None)
 
-    def _draw(self, laws: Tensor) -> list[int]:
-        drawn: list[int] = torch.multinomial(laws.cpu(), 1, generator=self._generator)[:, 0].tolist()
-        return drawn
+    def _draw(self, law: Tensor) -> int:
+        return int(torch.multinomial(law, 1, generator=self._generator))
+
+
+def seed_of(seed: int, text_id: str, draw: int) -> int:
+    """The seed of one draw of one text: it depends on nothing else that is decoded."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{text_id}/{draw}".encode()).digest()[:8]) >> 1
 
 
 def warp(probs: Tensor, sampling: Sampling) -> Tensor:
     """Temperature, then top-k, then top-p, in that order as in `transformers`.
 
     Args:
-        probs: distributions, [n, vocabulary].
+        probs: distributions, [..., vocabulary].
 
     Returns:
         Distributions of the same shape, zero where a token may not be drawn.
@@ -58,7 +63,7 @@ def warp(probs: Tensor, sampling: Sampling) -> Tensor:
     if sampling.temperature != 1:
         probs = torch.softmax(probs.log() / sampling.temperature, dim=-1)
     if sampling.top_k is not None and sampling.top_k < probs.shape[-1]:
-        smallest = probs.topk(sampling.top_k, dim=-1).values[:, -1:]
+        smallest = probs.topk(sampling.top_k, dim=-1).values[..., -1:]
         probs = _renormalised(probs.where(probs >= smallest, 0))
     if sampling.top_p is not None and sampling.top_p < 1:
         ordered, index = probs.sort(dim=-1, descending=True, stable=True)

@@ -12,7 +12,7 @@ from typing import Any
 from bild_bench.decoding.picking import Picker
 from bild_bench.decoding.records import Decoded, Limits
 from bild_bench.decoding.session import Session, Sessions
-from bild_bench.decoding.transcript import Handover, Transcript, nll_of
+from bild_bench.decoding.transcript import Handover, Transcript
 from bild_bench.errors import UsageError
 
 

@@ -34,6 +34,10 @@ class Transcript:
         self.small_calls = self.large_calls = 0
         self._drafted = self._discarded = self._large_tokens = self._rollbacks = 0
 
+    def __len__(self) -> int:
+        """Tokens in the text now, the start token not counted."""
+        return len(self._ids) - 1
+
     @property
     def ended(self) -> bool:
         """The last token is an end token, or the limit is reached."""

@@ -9,14 +9,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bild_bench.decoding.picking import Greedy, Picker
 from bild_bench.decoding.records import Decoded, Limits
-from bild_bench.decoding.session import Sessions
 from bild_bench.measure.clock import now
+from bild_bench.models.opening import open_sessions
 from bild_bench.models.pair import Pair, Source
 from bild_bench.plan import Point, roles_of
 
 CALIBRATED_ROWS = {"large": (1, 2, 4, 8, 16), "small": (1,)}
 _CONTEXT = 16
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The first position where two outputs of one text differ.
+
+    Args:
+        position: from 0.
+        margin: by how much the large model prefers vanilla's token there over the other one, in logits. A margin of the
+            order of rounding is a tie that another order of operations decides otherwise; a larger one is a bug.
+    """
+
+    position: int
+    margin: float
 
 
 @dataclass(frozen=True)
@@ -30,6 +45,7 @@ class Outcome:
         encode_seconds: of all models the point uses.
         decode_seconds: from the encoded source to the last token on the host, opening the sessions included.
         error: what went wrong, in one line; None if nothing did.
+        divergence: where a method that claims vanilla's tokens has others; see `measure.divergence`.
     """
 
     point: Point
@@ -38,10 +54,13 @@ class Outcome:
     encode_seconds: float | None = None
     decode_seconds: float | None = None
     error: str | None = None
+    divergence: Divergence | None = None
 
 
-def time_text(pair: Pair, source: Source, points: Sequence[Point], limits: Limits) -> list[Outcome]:
-    """Decode one text by every point, in the order given.
+def time_text(
+    pair: Pair, source: Source, points: Sequence[Point], limits: Limits, pickers: Callable[[], Picker] = Greedy
+) -> list[Outcome]:
+    """Decode one text by every point, in the order given; each point gets a picker of its own.
 
     An encoding shared by several points is timed once and added to every point that uses that model. An error ends
     one point (or, in an encoder, all points that need it) and never carries over to another.
@@ -54,8 +73,13 @@ def time_text(pair: Pair, source: Source, points: Sequence[Point], limits: Limit
             if failed is not None:
                 outcomes.append(Outcome(point, order, error=failed))
                 continue
-            encode_seconds = sum(seconds[role] for role in point.method.uses)
-            outcomes.append(_decode(pair, encoded, point, order, encode_seconds, limits))
+            encode_seconds, picker = sum(seconds[role] for role in point.method.uses), pickers()
+
+            def decode(point: Point = point, picker: Picker = picker) -> Decoded:
+                sessions = open_sessions(pair, point.method, point.settings, source, encoded, limits)
+                return point.method.decode(sessions, point.settings, limits, picker)
+
+            outcomes.append(_decode(pair, point, order, encode_seconds, decode))
     return outcomes
 
 
@@ -76,13 +100,10 @@ def _encode(
     return encoded, seconds, errors
 
 
-def _decode(
-    pair: Pair, encoded: dict[str, Any], point: Point, order: int, encode_seconds: float, limits: Limits
-) -> Outcome:
+def _decode(pair: Pair, point: Point, order: int, encode_seconds: float, decode: Callable[[], Decoded]) -> Outcome:
     start = now(pair.device)
     try:
-        sessions = Sessions(**{role: pair.session(role, encoded[role], limits) for role in point.method.uses})
-        decoded = point.method.decode(sessions, point.settings, limits)
+        decoded = decode()
     # Whatever a model or a method raises is this text's failure and must not end the run.
     except Exception as error:
         return Outcome(point, order, error=_one_line(error))

@@ -22,11 +22,15 @@ class FastModel:
     Args:
         library_model: a loaded T5 or mT5 model in evaluation mode; it is taken apart and must not be used afterwards.
         vocabulary: ids at and beyond this are masked (they are not in the tokenizer).
+        exit_classifier: CALM's learned confidence: weight [d_model] and bias [], float32; None where there is none.
     """
 
     kind = "fast"
 
-    def __init__(self, library_model: Any, vocabulary: int) -> None:
+    def __init__(
+        self, library_model: Any, vocabulary: int, exit_classifier: tuple[Tensor, Tensor] | None = None
+    ) -> None:
+        self.exit_classifier = exit_classifier
         self.encoder = library_model.encoder
         self.weights: DecoderWeights = weights_from_library(library_model, vocabulary)
         self.device = self.weights.embedding.device
@@ -35,7 +39,7 @@ class FastModel:
     @torch.inference_mode()
     def encode(self, source: Tensor) -> CrossCache:
         """Run the encoder and project its output for the decoder; source ids have shape [1, length]."""
-        states = self.encoder(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state[0]
+        states = self.encoder(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
         return source_keys_values(self.weights, states)
 
     def session(self, source: CrossCache) -> FastSession:

@@ -161,6 +161,6 @@ def early_exit_sessions(model: FastModel, source: CrossCache, exit_layer: int) -
     """
     depth = len(model.weights.layers)
     if exit_layer >= depth:
-        raise DataError("--exit-layer", exit_layer, f"the decoder has {depth} layers (allowed: 1 to {depth - 1})", "try 1")
+        raise DataError("--exit-layer", exit_layer, f"the decoder has {depth} layers (allowed: below that)", "try 1")
     shared = _SharedDecoder(model, source, exit_layer)
     return LowerSession(shared), WholeSession(shared)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import transformers
 from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from bild_bench.errors import DataError, UsageError
@@ -81,6 +82,24 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
     if dtype == "float64":
         _make_norms_exact(model)
     return model.requires_grad_(False).eval().to(device)
+
+
+def load_exit_classifier(checkpoint: Checkpoint, device: Any) -> tuple[Tensor, Tensor] | None:
+    """CALM's learned exit classifier: weight [d_model] and bias [], float32; None where the checkpoint has none.
+
+    Raises:
+        DataError: the file is damaged, or holds something else.
+    """
+    path = checkpoint.path / "exit_classifier.safetensors"
+    if not path.is_file():
+        return None
+    try:
+        tensors = load_file(path)
+        return tensors["weight"].float().to(device), tensors["bias"].float().to(device)
+    except (SafetensorError, KeyError) as error:
+        raise DataError(
+            "exit classifier", str(path), f"cannot be loaded ({_reason(error)})", "train it anew"
+        ) from error
 
 
 def check_device(device: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from bild_bench.errors import DataError, UsageError
 from bild_bench.models.checkpoint import Checkpoint, find_checkpoint
 from bild_bench.models.choice import ModelChoice, PairChoice
 from bild_bench.models.fast import FAST_MODEL_TYPES, FastModel
-from bild_bench.models.library import check_device, load_model, load_tokenizer
+from bild_bench.models.library import check_device, load_exit_classifier, load_model, load_tokenizer
 from bild_bench.models.reference import ReferenceModel
 from bild_bench.models.rules import GenerationRules, read_rules
 from bild_bench.models.special_ids import SpecialIds, agree, read_special_ids, vocabulary_of
@@ -59,6 +59,7 @@ class Pair:
         rules: from the large model's generation_config; they hold for both.
         device: as torch names it.
         dtype: a key of `library.DTYPES`.
+        library: role -> the library's own model, for the roles that peers need.
     """
 
     label: str
@@ -69,6 +70,7 @@ class Pair:
     rules: GenerationRules
     device: str
     dtype: str
+    library: dict[str, Any] = field(default_factory=dict)
 
     def limits(self, max_tokens: int) -> Limits:
         """Where decoding starts and stops, for this pair."""
@@ -121,6 +123,7 @@ def load_pair(
     device: str = "auto",
     dtype: str = "float32",
     session: str = "auto",
+    library_roles: Sequence[str] = (),
     announce: Callable[[str], None] = lambda line: None,
 ) -> Pair:
     """Load the models for these roles and check that they fit together.
@@ -132,6 +135,7 @@ def load_pair(
         dtype: a key of `library.DTYPES`.
         session: "fast" for our own decoder (T5 family), "reference" for the library's modules, "auto" for the fast one
             where the architecture allows it.
+        library_roles: roles that are loaded as the library's own models too, for peers (as much memory again).
         announce: called with one line before something slow starts.
 
     Raises:
@@ -151,7 +155,8 @@ def load_pair(
         role: _loaded(checkpoints[role], library.pop(role), vocabulary, special.start, session, f"--{role}")
         for role in roles
     }
-    return Pair(choice.label, choice.prefix, tokenizers[main], models, special, rules, device, dtype)
+    peers = {role: load_model(checkpoints[role], f"--{role}", device, dtype) for role in library_roles}
+    return Pair(choice.label, choice.prefix, tokenizers[main], models, special, rules, device, dtype, peers)
 
 
 def _chosen(choice: PairChoice, role: str) -> ModelChoice:
@@ -179,7 +184,11 @@ def _loaded(
         )
     description = _describe(checkpoint, library_model)
     fast = can_be_fast and session != "reference"
-    model = FastModel(library_model, vocabulary) if fast else ReferenceModel(library_model, vocabulary, start_id)
+    model = (
+        FastModel(library_model, vocabulary, load_exit_classifier(checkpoint, library_model.device))
+        if fast
+        else ReferenceModel(library_model, vocabulary, start_id)
+    )
     return LoadedModel(checkpoint, model, description | {"session": model.kind})
 
 

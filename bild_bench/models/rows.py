@@ -57,14 +57,15 @@ class TensorRows:
         assert self._max_logprob is not None
         return [math.exp(value) for value in self._max_logprob]
 
-    def logprob(self, tokens: Sequence[int]) -> list[float]:
+    def logprob(self, tokens: Sequence[int], first: int = 0) -> list[float]:
         logits, count = self.logits, len(tokens)
         best, index = logits.max(dim=-1)
         normaliser = logits.logsumexp(dim=-1)
         readings = [(best - normaliser).double(), index.double()]
         if count:
             chosen = torch.tensor(tokens, device=logits.device).unsqueeze(-1)
-            readings.append((logits[:count].gather(-1, chosen).squeeze(-1) - normaliser[:count]).double())
+            asked = slice(first, first + count)
+            readings.append((logits[asked].gather(-1, chosen).squeeze(-1) - normaliser[asked]).double())
         values = torch.cat(readings).tolist()
         rows = len(self)
         self._max_logprob = values[:rows]
@@ -73,6 +74,9 @@ class TensorRows:
 
     def probs(self) -> Tensor:
         return torch.softmax(self.logits, dim=-1)
+
+    def top_two(self) -> list[tuple[float, float]]:
+        return [(first, second) for first, second in self.probs().topk(2, dim=-1).values.tolist()]
 
 
 def _checked(scores: list[float], ids: list[float]) -> list[int]:

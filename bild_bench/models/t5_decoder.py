@@ -21,10 +21,11 @@ _HALF_LIMIT = torch.finfo(torch.float16).max - 1000
 
 @dataclass(frozen=True)
 class CrossCache:
-    """Keys [heads, d_kv, source] and values [heads, source, d_kv] of the source, one pair a layer."""
+    """Keys [heads, d_kv, source] and values [heads, source, d_kv] a layer; encoder states [1, source, d_model]."""
 
     keys: tuple[Tensor, ...]
     values: tuple[Tensor, ...]
+    states: Tensor
 
 
 class SelfCache:
@@ -52,13 +53,13 @@ class SelfCache:
 
 
 def source_keys_values(weights: DecoderWeights, source: Tensor) -> CrossCache:
-    """Project the encoder's output [source, d_model] once for every layer."""
+    """Project the encoder's output [1, source, d_model] once for every layer."""
     keys, values = [], []
     for layer in weights.layers:
-        both = functional.linear(source, layer.cross_kv).view(-1, 2, weights.heads, weights.d_kv)
+        both = functional.linear(source[0], layer.cross_kv).view(-1, 2, weights.heads, weights.d_kv)
         keys.append(both[:, 0].permute(1, 2, 0).contiguous())
         values.append(both[:, 1].transpose(0, 1).contiguous())
-    return CrossCache(tuple(keys), tuple(values))
+    return CrossCache(tuple(keys), tuple(values), source)
 
 
 def decode(weights: DecoderWeights, tokens: Tensor, cache: SelfCache, source: CrossCache, bias: Tensor) -> Tensor:
