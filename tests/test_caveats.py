@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import BASELINE, POINT, failed_sample, made_run, made_sample
 
 from bild_bench.report.summary import Summary, summarise
 from bild_bench.results import Experiment
 from bild_bench.schema import SampleRecord, sample_frame, sample_table
+from tests.made_results import BASELINE, POINT, failed_sample, made_run, made_sample
 
 
 def summary_of(samples: list[SampleRecord], **run: Any) -> Summary:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_data import ROWS, jsonl, load, parquet, text
 
 from bild_bench import data
 from bild_bench.data import load_examples
 from bild_bench.errors import DataError, UsageError
 from bild_bench.hub import Fetched
 from bild_bench.tasks import load_task
+from tests.made_data import ROWS, jsonl, load, parquet, text
 
 SHARED_HUB = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "hub"
 # What is read

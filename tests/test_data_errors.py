@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_data import ROWS, jsonl, load, parquet, text
 
 from bild_bench import data_files
 from bild_bench.data import load_examples
 from bild_bench.errors import DataError, UsageError
 from bild_bench.tasks import load_task
+from tests.made_data import ROWS, jsonl, load, parquet, text
 
 
 def error_of(*args: Any, **kwargs: Any) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from made_results import ALL_ROWS, BASELINE, keys, made_run, made_sample, stored, two_texts
 
 from bild_bench import parquet, results
 from bild_bench.errors import RunError
 from bild_bench.schema import SAMPLE_SCHEMA, SampleRecord, run_table
+from tests.made_results import ALL_ROWS, BASELINE, keys, made_run, made_sample, stored, two_texts
 
 # --- reading while it runs and after
 

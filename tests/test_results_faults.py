@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from made_results import ALL_ROWS, keys, made_run, stored, two_texts
 
 from bild_bench import parquet, results
 from bild_bench.errors import DataError, RunError, UsageError
 from bild_bench.schema import RUN_SCHEMA, run_table
+from tests.made_results import ALL_ROWS, keys, made_run, stored, two_texts
 
 
 class Killed(BaseException):

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_results import BASELINE, POINT, failed_sample, made_run, made_sample, stored
 
 from bild_bench import results
 from bild_bench.decoding.records import Counters, TraceStep
 from bild_bench.schema import RUN_SCHEMA, SAMPLE_SCHEMA, RunRecord, SampleRecord
+from tests.made_results import BASELINE, POINT, failed_sample, made_run, made_sample, stored
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NUMBERS = st.integers(-(2**63), 2**63 - 1)

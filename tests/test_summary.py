@@ -10,12 +10,12 @@ import pytest
 import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_results import BASELINE, BILD_B, POINT, VANILLA_B, failed_sample, made_run, made_sample, two_texts
 
 from bild_bench.measure.intervals import Estimate
 from bild_bench.report.summary import PointSummary, Summary, summarise, summary_frame
 from bild_bench.results import Experiment
 from bild_bench.schema import SampleRecord, sample_frame, sample_table
+from tests.made_results import BASELINE, BILD_B, POINT, VANILLA_B, failed_sample, made_run, made_sample, two_texts
 
 
 def hand_worked() -> list[SampleRecord]:

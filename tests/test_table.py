@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import BASELINE, POINT, made_run, made_sample, two_texts
 from rich.console import Console
 
 from bild_bench.report.summary import Summary, summarise
 from bild_bench.report.table import SPEED, TOKENS, print_table, render, to_json
 from bild_bench.results import Experiment
 from bild_bench.schema import RunRecord, SampleRecord, sample_frame, sample_table
+from tests.made_results import BASELINE, POINT, made_run, made_sample, two_texts
 
 RUN = made_run(environment={"device": "cpu", "threads": 2, "gpu_name": None})
 
