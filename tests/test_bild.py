@@ -138,19 +138,19 @@ def test_the_trace_tells_who_wrote_what_and_what_was_cut():
 
 @pytest.mark.parametrize("alpha_fb", [-0.1, 1.1, math.nan, math.inf])
 def test_the_fallback_threshold_is_a_probability(alpha_fb):
-    with pytest.raises(UsageError, match="--alpha-fb.*0 to 1"):
+    with pytest.raises(UsageError, match=r"--alpha-fb.*0 to 1"):
         BildSettings(alpha_fb=alpha_fb)
 
 
 @pytest.mark.parametrize("alpha_rb", [-0.1, -math.inf, math.nan])
 def test_the_rollback_threshold_is_not_negative(alpha_rb):
-    with pytest.raises(UsageError, match="--alpha-rb.*0 to inf"):
+    with pytest.raises(UsageError, match=r"--alpha-rb.*0 to inf"):
         BildSettings(alpha_rb=alpha_rb)
 
 
 @pytest.mark.parametrize("max_draft", [0, -1])
 def test_the_cap_is_positive(max_draft):
-    with pytest.raises(UsageError, match="--max-draft.*1 or more"):
+    with pytest.raises(UsageError, match=r"--max-draft.*1 or more"):
         BildSettings(max_draft=max_draft)
 
 
