@@ -76,7 +76,7 @@ def find_unfinished(root: Path, experiment_id: str) -> Path | None:
     """The newest directory under root whose run has this id and is not complete; damaged ones are passed over."""
     for path in sorted(root.glob(f"*/{RUN}"), reverse=True):
         with suppress(DataError):
-            run = _load_run(path.parent)
+            run = read_run(path.parent)
             if run.experiment_id == experiment_id and run.status == "running":
                 return path.parent
     return None
@@ -129,7 +129,7 @@ def write_text(directory: Path, text_id: str, samples: Sequence[SampleRecord]) -
         DataError: run.parquet is missing or damaged. UsageError: no permission.
         ValueError: no samples, or one of another text or experiment.
     """
-    run = _load_run(directory)
+    run = read_run(directory)
     if {(sample.text_id, sample.experiment_id) for sample in samples} != {(text_id, run.experiment_id)}:
         raise ValueError(f"the samples of one shard all belong to text {text_id} of experiment {run.experiment_id}")
     if len({(sample.point_id, sample.draw) for sample in samples}) != len(samples):
@@ -169,7 +169,7 @@ def complete(directory: Path, run: RunRecord) -> None:
     # summary.parquet only reads the rows; imported late because the report stands on this module.
     from bild_bench.report.summary import summarise, summary_frame
 
-    stored = _load_run(directory)
+    stored = read_run(directory)
     if stored.experiment_id != run.experiment_id:
         raise RunError(_FIELD, str(directory), f"holds experiment {stored.experiment_id}", "complete that one there")
     if stored.status != "complete":
@@ -193,7 +193,7 @@ def read(directory: Path) -> Experiment:
         DataError: no results there, or a file (it is named) that is missing, damaged, foreign, or of another schema
             version.
     """
-    run = _load_run(directory)
+    run = read_run(directory)
     return Experiment(run, sample_frame(_samples(directory, run)), directory)
 
 
@@ -229,7 +229,8 @@ def _shards(directory: Path, run: RunRecord) -> pa.Table:
     return table.take(pa.array(sorted(range(len(order)), key=order.__getitem__), pa.int64()))
 
 
-def _load_run(directory: Path) -> RunRecord:
+def read_run(directory: Path) -> RunRecord:
+    """The run alone, without its samples; errors as `read`."""
     path = directory / RUN
     try:
         table = load_table(path, None)

@@ -1,0 +1,183 @@
+"""What a reader came for: the point to choose, whether its quality differs, and what its speed-up is made of.
+
+The texts a point is chosen on are the texts it is shown on, so every choice here is labelled in-sample: thresholds for
+a paper are chosen on validation texts (`bild-bench tune`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bild_bench.measure.cost_model import MODELLED, Calls, Costs, predict, read_costs
+from bild_bench.report.collect import Entry, Group, Member
+from bild_bench.report.significance import Significance, quality_significance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Samples = Callable[[Member], "pd.DataFrame"]
+
+# A score printed as equal must not count as lower for a rounding in its last bits.
+_TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class SpeedParts:
+    """A point's decoding speed-up as the calibrated calls predict it, and where its measured time went.
+
+    predicted, measured: decoding speed-up over the baseline on the same texts. small_pct, large_pct: the share of the
+    measured decode time that the calls of each model explain; rest_pct: what remains (the loop, opening the sessions,
+    contexts longer than calibrated, a busy machine); below 0 where the calls were cheaper than calibrated.
+    """
+
+    predicted: float
+    measured: float
+    small_pct: float
+    large_pct: float
+    rest_pct: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question, and the point that answers it; None where no point does."""
+
+    question: str
+    entry: Entry | None
+    significance: Significance | None
+    parts: SpeedParts | None
+    in_sample: bool = True
+
+
+def sample_reader() -> Samples:
+    """A reader of members' samples that reads each only once."""
+    read: dict[str, pd.DataFrame] = {}
+
+    def samples(member: Member) -> pd.DataFrame:
+        key = str(member.directory)
+        if key not in read:
+            read[key] = member.samples()
+        return read[key]
+
+    return samples
+
+
+def answers(
+    group: Group, *, max_drops: Sequence[float] = (0.0, 1.0), min_speedup: float | None = None, samples: Samples
+) -> list[Answer]:
+    """The choices of a group.
+
+    Args:
+        max_drops: one question each: the fastest point at most so many points of quality below vanilla.
+        min_speedup: one question more: the best quality at this decoding speed-up or more; None for none.
+        samples: see `sample_reader`.
+
+    Raises:
+        DataError: samples that are needed are damaged.
+    """
+    chosen = [(_within_question(drop), best_within(group, drop)) for drop in max_drops]
+    if min_speedup is not None:
+        question = f"best quality at a decoding speed-up of {min_speedup:g}x or more"
+        chosen.append((question, best_quality_at(group, min_speedup)))
+    found: dict[int, tuple[Significance | None, SpeedParts | None]] = {}
+    for _, entry in chosen:
+        if entry is not None and id(entry) not in found:
+            found[id(entry)] = significance(group, entry, samples), speed_parts(group, entry, samples)
+    return [
+        Answer(question, entry, *(found[id(entry)] if entry is not None else (None, None)))
+        for question, entry in chosen
+    ]
+
+
+def best_within(group: Group, max_drop: float) -> Entry | None:
+    """The fastest point whose quality is at most `max_drop` points below that of its own experiment's baseline."""
+    floor = {
+        str(entry.member.directory): entry.quality - max_drop
+        for entry in group.entries
+        if entry.summary.role == "baseline" and entry.quality is not None
+    }
+    able = [
+        (entry.speedup, entry.quality, entry)
+        for entry in _candidates(group)
+        if entry.speedup is not None
+        and entry.quality is not None
+        and entry.quality >= floor.get(str(entry.member.directory), float("inf")) - _TIE
+    ]
+    return max(able, key=lambda found: found[:2])[2] if able else None
+
+
+def best_quality_at(group: Group, min_speedup: float) -> Entry | None:
+    """The point of the highest quality whose decoding speed-up is at least this."""
+    able = [
+        (entry.quality, entry.speedup, entry)
+        for entry in _candidates(group)
+        if entry.speedup is not None and entry.quality is not None and entry.speedup >= min_speedup
+    ]
+    return max(able, key=lambda found: found[:2])[2] if able else None
+
+
+def significance(group: Group, entry: Entry, samples: Samples) -> Significance | None:
+    """The entry's quality against its own experiment's baseline; None where there is no baseline."""
+    run, rows = entry.member.run, samples(entry.member)
+    baseline, point = _baseline_and_point(entry, rows)
+    return quality_significance(run.metric, run.seed, baseline, point, group.text_ids)
+
+
+def speed_parts(group: Group, entry: Entry, samples: Samples) -> SpeedParts | None:
+    """Predicted against measured; None where a counter or a call's cost is unknown."""
+    costs = read_costs(entry.member.run.calibration)
+    rows = samples(entry.member)
+    rows = rows[rows["text_id"].isin(set(group.text_ids)) & (rows["status"] == "ok")]
+    baseline, point = _baseline_and_point(entry, rows)
+    both = [*baseline["method"].unique(), entry.summary.method]
+    if costs is None or entry.speedup is None or not MODELLED.issuperset(both):
+        return None
+    base, own = _predicted(costs, baseline), _predicted(costs, point)
+    measured = float(point["decode_seconds"].sum())
+    if base is None or own is None or sum(own) == 0 or not measured > 0:
+        return None
+    small, large = (100 * seconds / measured for seconds in own)
+    return SpeedParts(sum(base) / sum(own), entry.speedup, small, large, 100 - small - large)
+
+
+def _within_question(drop: float) -> str:
+    if drop == 0:
+        return "fastest at no loss (vanilla's score or above)"
+    return f"fastest within {drop:g} {'point' if drop == 1 else 'points'} of vanilla"
+
+
+def _candidates(group: Group) -> list[Entry]:
+    return [entry for entry in group.entries if entry.shown and entry.summary.role != "baseline"]
+
+
+def _baseline_and_point(entry: Entry, rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return rows[rows["role"] == "baseline"], rows[rows["point_id"] == entry.summary.point_id]
+
+
+def _predicted(costs: Costs, rows: pd.DataFrame) -> tuple[float, float] | None:
+    """Seconds in calls of S and of L."""
+    counters = rows[["small_calls", "large_calls", "generated", "discarded"]]
+    if counters.empty or counters.isna().any(axis=None):
+        return None
+    texts = [
+        Calls(int(small), int(large), tokens_fed(trace, int(kept + cut)))
+        for (small, large, kept, cut), trace in zip(counters.itertuples(index=False), rows["trace"], strict=True)
+    ]
+    predicted = predict(costs, texts)
+    return None if predicted is None else (predicted.small_seconds, predicted.large_seconds)
+
+
+def tokens_fed(trace: Sequence[Mapping[str, Any]] | None, written: int) -> int:
+    """How many tokens L was given over a text: the start token, and all that was written before L's last own token.
+
+    Drafts after that were accepted unseen. A last pass that only checks the tail is not told by a trace and not
+    counted.
+
+    Args:
+        trace: the text's steps in the order in which they were written; without one all that was written counts.
+        written: tokens that were ever put into the text.
+    """
+    if trace is None or len(trace) == 0:
+        return written
+    return max((place + 1 for place, step in enumerate(trace) if step["author"] == "L"), default=0)
