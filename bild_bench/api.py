@@ -110,16 +110,18 @@ def generate(
         settings: of the method, such as alpha_fb and alpha_rb.
 
     Raises:
-        UsageError: an empty text, no such mode, or a setting that it does not have.
+        UsageError: an empty text, no such mode, a setting that it does not have, or sampling where it cannot draw.
         RunError: a model's scores are not finite.
     """
     from bild_bench.models.opening import check_method, open_sessions
-    from bild_bench.plan import make_point
+    from bild_bench.plan import check_sampling, make_point
     from bild_bench.tasks import load_task
 
     if not text.strip():
         raise UsageError("TEXT", text, "is empty", "give a text to decode")
     point, limits_of = make_point(mode, settings), load_task(task)
+    if sampling is not None:
+        check_sampling([point])
     limits, source = pair.limits(limits_of.target_limit), pair.tokenise(text, limits_of.source_limit)
     check_method(pair, point.method, point.settings)
     encoded = {role: pair.encode(role, source) for role in point.method.uses}

@@ -18,6 +18,7 @@ import torch
 
 from bild_bench import results
 from bild_bench.data import Example
+from bild_bench.decoding.picking import Greedy, Picker
 from bild_bench.decoding.sampling import Sampler, seed_of
 from bild_bench.errors import DataError, RunError, UsageError
 from bild_bench.measure.divergence import with_divergence
@@ -129,8 +130,8 @@ def _warm_up(setup: Setup, todo: int, announce: Announce) -> dict[str, Any]:
     seconds = 0.0
     for source in sources[:warmup]:
         start = time.perf_counter()
-        time_text(setup.pair, source, setup.points, setup.limits)
-        seconds = time.perf_counter() - start
+        time_text(setup.pair, source, setup.points, setup.limits, _pickers(setup, 0))
+        seconds = (time.perf_counter() - start) * setup.request.draws
     calibration = calibrate(setup.pair, sources[-1], setup.limits)
     if seconds * todo > _LONG_START_SECONDS:
         announce(f"about {seconds * todo / 60:.0f} minutes for {todo} texts, judged by the last warm-up text")
@@ -156,12 +157,16 @@ def _decode_text(example: Example, run: RunRecord, setup: Setup, process: str) -
 def _outcomes(taken: Pass, order: list[Point], seed: int, setup: Setup) -> list[Outcome]:
     if taken.source is None:
         return [Outcome(point, place, error="the source text is empty") for place, point in enumerate(order)]
+    pickers = _pickers(setup, seed_of(seed, taken.example.id, taken.draw))
+    outcomes = time_text(setup.pair, taken.source, order, setup.limits, pickers)
+    drawn = setup.request.sampling is not None
+    return outcomes if drawn else with_divergence(setup.pair, taken.source, outcomes, setup.limits)
+
+
+def _pickers(setup: Setup, seed: int) -> Callable[[], Picker]:
+    """Greedy search, or draws with the same random numbers for every point."""
     sampling = setup.request.sampling
-    if sampling is None:
-        outcomes = time_text(setup.pair, taken.source, order, setup.limits)
-        return with_divergence(setup.pair, taken.source, outcomes, setup.limits)
-    text_seed = seed_of(seed, taken.example.id, taken.draw)
-    return time_text(setup.pair, taken.source, order, setup.limits, lambda: Sampler(sampling, text_seed))
+    return Greedy if sampling is None else lambda: Sampler(sampling, seed)
 
 
 def _difference(there: RunRecord, here: RunRecord) -> str:

@@ -62,6 +62,17 @@ def with_baseline(points: Sequence[Point]) -> list[Point]:
     return [make_point("vanilla", {}, "baseline"), *(point for point in points if point.method.name != "vanilla")]
 
 
+def check_sampling(points: Sequence[Point]) -> None:
+    """Can all of them draw tokens?
+
+    Raises:
+        UsageError: one that cannot.
+    """
+    for point in points:
+        if point.method.opens == "library":
+            raise UsageError("--mode", point.method.name, "cannot draw tokens", "leave the sampling options out")
+
+
 def roles_of(points: Sequence[Point]) -> tuple[str, ...]:
     """The models that the points use, "large" first."""
     used = {role for point in points for role in point.method.uses}

@@ -49,7 +49,7 @@ def run_record(setup: Setup) -> RunRecord:
         code_version=code_version(),
         machine=machine,
         configuration=_configuration(setup),
-        points=[_described(point, point_id) for point, point_id in ids.items()],
+        points=[_described(point, point_id, setup) for point, point_id in ids.items()],
         models=pair.describe(),
         data={"fingerprint": examples.fingerprint, "total": examples.total, **examples.origin},
         environment=environment,
@@ -130,7 +130,7 @@ def sample_record(outcome: Outcome, taken: Pass, run: RunRecord, setup: Setup, p
 
 def point_ids(setup: Setup) -> dict[Point, str]:
     """Each point's identity; see `plan.point_identity`."""
-    pair = setup.pair
+    pair, sampling = setup.pair, setup.request.sampling
     context: Mapping[str, Any] = {
         "data": setup.examples.label,
         "split": setup.examples.split,
@@ -140,7 +140,7 @@ def point_ids(setup: Setup) -> dict[Point, str]:
         "device": pair.device.partition(":")[0],
         "sessions": {role: loaded.model.kind for role, loaded in pair.models.items()},
         "rules": pair.rules.applied,
-        "sampling": None if setup.request.sampling is None else asdict(setup.request.sampling),
+        "sampling": None if sampling is None else asdict(sampling) | {"seed": setup.request.seed},
         "models": {role: loaded.checkpoint.fingerprint for role, loaded in pair.models.items()},
     }
     return {point: point_identity(point, context) for point in setup.points}
@@ -151,12 +151,13 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _described(point: Point, point_id: str) -> dict[str, Any]:
+def _described(point: Point, point_id: str, setup: Setup) -> dict[str, Any]:
     return {
         "point_id": point_id,
         "point": point.label,
         "method": point.method.name,
         "role": point.role,
+        "lossless": setup.request.sampling is None and point.method.lossless(point.settings),
         "settings": asdict(point.settings),
     }
 

@@ -97,7 +97,8 @@ class RunRecord:
     """What was run, on what, where. Dicts and lists hold JSON values only.
 
     status: "running" or "complete". created_at, completed_at: ISO 8601, UTC. texts: how many texts the run covers.
-    points: a list of {point_id, point, method, role, settings}, in the order in which they are reported.
+    points: a list of {point_id, point, method, role, lossless, settings}, in the order in which they are reported;
+    lossless: it claims the baseline's tokens, so that its rows say where they diverge.
     environment, environment_after: `measure.environment.describe_environment` before and after.
     texts_expected: the text ids, in the data set's order; each occurs once.
     """

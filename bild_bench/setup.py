@@ -12,7 +12,7 @@ from bild_bench.decoding.picking import Sampling
 from bild_bench.decoding.records import Limits
 from bild_bench.errors import UsageError
 from bild_bench.models.choice import choose_pair
-from bild_bench.plan import Point, library_roles_of, roles_of
+from bild_bench.plan import Point, check_sampling, library_roles_of, roles_of
 from bild_bench.tasks import Task, load_task
 
 if TYPE_CHECKING:
@@ -101,9 +101,8 @@ def prepare(request: Request, points: Sequence[Point], announce: Announce = sile
     Raises:
         UsageError, DataError: see `load_task`, `choose_pair`, `load_examples` and `load_pair`.
     """
-    for point in points:
-        if request.sampling is not None and point.method.opens == "library":
-            raise UsageError("--mode", point.method.name, "cannot draw tokens", "leave the sampling options out")
+    if request.sampling is not None:
+        check_sampling(points)
     task = load_task(
         request.task, source_column=request.source_column, target_column=request.target_column, metric=request.metric
     )

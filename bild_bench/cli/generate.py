@@ -56,11 +56,13 @@ def generate(
     options = dict(locals())
     from bild_bench import api
     from bild_bench.cli.console import announce, out
-    from bild_bench.plan import library_roles_of, make_point
+    from bild_bench.plan import check_sampling, library_roles_of, make_point
     from bild_bench.report.trace import coloured, counted
 
     settings, sampling = method_settings(options), sampling_of(options)
     point = make_point(mode, settings)  # a wrong setting is told before anything is loaded
+    if sampling is not None:
+        check_sampling([point])
     pair = api.load_pair(
         task,
         preset=preset,
