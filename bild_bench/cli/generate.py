@@ -47,9 +47,11 @@ def generate(
     )
     from bild_bench import api
     from bild_bench.cli.console import announce, out
-    from bild_bench.decoding.methods import find_method
+    from bild_bench.plan import make_point
+    from bild_bench.report.table import strict_values
     from bild_bench.report.trace import coloured, counted
 
+    point = make_point(mode, settings)  # a wrong setting is told before anything is loaded
     pair = api.load_pair(
         task,
         preset=preset,
@@ -60,12 +62,12 @@ def generate(
         device=device,
         dtype=dtype,
         session=session,
-        roles=find_method(mode).uses,
+        roles=point.method.uses,
         announce=announce,
     )
     generated = api.generate(pair, text, mode, task=task, **settings)
     if json_output:
-        typer.echo(json.dumps(generated.as_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(strict_values(generated.as_dict()), indent=2, ensure_ascii=False))
         return
     out.print(coloured(generated.pieces, plain=out.color_system is None), soft_wrap=True)
     announce(counted(generated.counters))

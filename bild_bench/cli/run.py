@@ -7,6 +7,8 @@ import shlex
 import sys
 from pathlib import Path
 
+import typer
+
 from bild_bench.cli import options as o
 from bild_bench.cli.settings import method_settings
 
@@ -98,7 +100,8 @@ def _show(directory: Path, json_output: bool) -> None:
     experiment = results.read(directory)
     summary = summarise(experiment)
     if json_output:
-        out.file.write(json.dumps(to_json(summary, experiment.run) | {"directory": str(directory)}, indent=2) + "\n")
+        # Flushed at once: the command-line library ends quietly (code 1) where nobody reads any more.
+        typer.echo(json.dumps(to_json(summary, experiment.run) | {"directory": str(directory)}, indent=2))
     else:
         print_table(out, summary, experiment.run)
     if experiment.run.data_label.startswith("embedded/"):
