@@ -171,12 +171,19 @@ def _pickers(setup: Setup, seed: int) -> Callable[[], Picker]:
 
 def _difference(there: RunRecord, here: RunRecord) -> str:
     """The first field in which two experiments differ, for a person."""
-    for name in ("task", "data_label", "split", "metric", "pair_label", "seed", "texts", "machine", "code_version"):
-        before, now = getattr(there, name), getattr(here, name)
+    names = ("task", "data_label", "split", "metric", "pair_label", "seed", "texts")
+    settings = ("device", "dtype", "session", "warmup", "prefix")
+    pairs = [
+        *((name, getattr(there, name), getattr(here, name)) for name in names),
+        *((name, there.configuration[name], here.configuration[name]) for name in settings),
+        ("threads", there.environment["threads"], here.environment["threads"]),
+        ("points", *([point["point"] for point in run.points] for run in (there, here))),
+        *((name, getattr(there, name), getattr(here, name)) for name in ("machine", "code_version")),
+    ]
+    for name, before, now in pairs:
         if before != now:
             return f"{name} {before!r} there, {now!r} here"
-    before, now = ([point["point"] for point in run.points] for run in (there, here))
-    return f"points {before} there, {now} here" if before != now else "its texts or models differ"
+    return "its texts or models differ"
 
 
 def _number(value: object) -> float | None:

@@ -18,10 +18,10 @@ TEXTS = [{"source": f"Satz {number}.", "target": f"Sentence {number}."} for numb
 
 def request(texts: Path | None, out: Path, **fields: Any) -> Request:
     """One thread and no warm-up; three of the embedded texts where no file of texts is given."""
-    data = {"data": "embedded", "limit": 3} if texts is None else {"data": str(texts)}
-    return Request(
-        "iwslt17" if texts is None else "custom", **(data | {"threads": 1, "warmup": 0, "out": out} | fields)
-    )
+    asked: dict[str, Any] = {"task": "iwslt17", "limit": 3}
+    if texts is not None:
+        asked = {"task": "custom", "data": str(texts)}
+    return Request(**(asked | {"threads": 1, "warmup": 0, "out": out} | fields))
 
 
 def figures_by_hand(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:

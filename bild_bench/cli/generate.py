@@ -57,6 +57,7 @@ def generate(
     from bild_bench import api
     from bild_bench.cli.console import announce, out
     from bild_bench.plan import check_sampling, library_roles_of, make_point
+    from bild_bench.report.table import strict_values
     from bild_bench.report.trace import coloured, counted
 
     settings, sampling = method_settings(options), sampling_of(options)
@@ -79,7 +80,7 @@ def generate(
     )
     generated = api.generate(pair, text, mode, task=task, sampling=sampling, seed=seed, **settings)
     if json_output:
-        typer.echo(json.dumps(generated.as_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(strict_values(generated.as_dict()), indent=2, ensure_ascii=False))
         return
     if not generated.pieces:
         out.print(generated.text, markup=False, highlight=False, soft_wrap=True)

@@ -8,6 +8,8 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import typer
+
 from bild_bench.cli import options as o
 from bild_bench.cli.settings import method_settings, sampling_of
 
@@ -89,7 +91,8 @@ def _show(directory: Path, json_output: bool) -> None:
     experiment = results.read(directory)
     summary = summarise(experiment)
     if json_output:
-        out.file.write(json.dumps(to_json(summary, experiment.run) | {"directory": str(directory)}, indent=2) + "\n")
+        # Flushed at once: the command-line library ends quietly (code 1) where nobody reads any more.
+        typer.echo(json.dumps(to_json(summary, experiment.run) | {"directory": str(directory)}, indent=2))
     else:
         print_table(out, summary, experiment.run)
     if experiment.run.data_label.startswith("embedded/"):

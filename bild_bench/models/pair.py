@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +11,18 @@ from torch import Tensor
 
 from bild_bench.decoding.records import Limits
 from bild_bench.decoding.session import Session
-from bild_bench.errors import DataError, UsageError
+from bild_bench.errors import DataError, UsageError, unknown_name
 from bild_bench.models.checkpoint import Checkpoint, find_checkpoint
 from bild_bench.models.choice import ModelChoice, PairChoice
 from bild_bench.models.fast import FAST_MODEL_TYPES, FastModel
-from bild_bench.models.library import check_device, load_exit_classifier, load_model, load_tokenizer
+from bild_bench.models.library import (
+    DTYPES,
+    check_device,
+    load_exit_classifier,
+    load_model,
+    load_tokenizer,
+    require_encoder_decoder,
+)
 from bild_bench.models.reference import ReferenceModel
 from bild_bench.models.rules import GenerationRules, read_rules
 from bild_bench.models.special_ids import SpecialIds, agree, read_special_ids, vocabulary_of
@@ -100,9 +107,12 @@ class Pair:
         """One token's own text after the tokens before it; special tokens by their name."""
         if token in self.tokenizer.all_special_ids:
             return str(self.tokenizer.convert_ids_to_tokens(token))
-        shorter = self.tokenizer.decode(list(before), skip_special_tokens=True)
-        longer = self.tokenizer.decode([*before, token], skip_special_tokens=True)
-        return str(longer[len(shorter) :])
+        shorter, longer = (
+            # A character made of several tokens is shown with its last one; until then it decodes to U+FFFD.
+            str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).rstrip("\ufffd")
+            for ids in (before, [*before, token])
+        )
+        return longer[len(shorter) :]
 
     def describe(self) -> dict[str, Any]:
         """What the record says of the pair."""
@@ -139,24 +149,33 @@ def load_pair(
         announce: called with one line before something slow starts.
 
     Raises:
-        UsageError: a role without a model, an impossible device or session kind.
+        UsageError: a role without a model, an impossible device, dtype or session kind.
         DataError: a checkpoint cannot be used, or the two do not fit together.
     """
     device = check_device(device)
+    _require_known("--dtype", dtype, DTYPES)
+    _require_known("--session", session, SESSION_KINDS)
     checkpoints = {role: find_checkpoint(_chosen(choice, role), f"--{role}", announce) for role in roles}
+    for role, checkpoint in checkpoints.items():
+        require_encoder_decoder(checkpoint, f"--{role}")
     tokenizers = {role: load_tokenizer(checkpoint, f"--{role}") for role, checkpoint in checkpoints.items()}
     agree(tokenizers, {role: checkpoint.name for role, checkpoint in checkpoints.items()})
     main = roles[0] if "large" not in roles else "large"
     vocabulary = vocabulary_of(tokenizers[main])
     library = {role: load_model(checkpoint, f"--{role}", device, dtype) for role, checkpoint in checkpoints.items()}
     special = read_special_ids(library, vocabulary, {role: checkpoint.name for role, checkpoint in checkpoints.items()})
-    rules = read_rules(library[main].generation_config, checkpoints[main].name)
+    rules = read_rules(library[main].generation_config, vocabulary, checkpoints[main].name)
     models = {
         role: _loaded(checkpoints[role], library.pop(role), vocabulary, special.start, session, f"--{role}")
         for role in roles
     }
     peers = {role: load_model(checkpoints[role], f"--{role}", device, dtype) for role in library_roles}
     return Pair(choice.label, choice.prefix, tokenizers[main], models, special, rules, device, dtype, peers)
+
+
+def _require_known(option: str, value: str, known: Iterable[str]) -> None:
+    if value not in known:
+        raise unknown_name(option, value, known)
 
 
 def _chosen(choice: PairChoice, role: str) -> ModelChoice:
@@ -171,8 +190,6 @@ def _chosen(choice: PairChoice, role: str) -> ModelChoice:
 def _loaded(
     checkpoint: Checkpoint, library_model: Any, vocabulary: int, start_id: int, session: str, option: str
 ) -> LoadedModel:
-    if session not in SESSION_KINDS:
-        raise UsageError("--session", session, f"must be one of {', '.join(SESSION_KINDS)}", "leave it out for auto")
     config = library_model.config
     can_be_fast = config.model_type in FAST_MODEL_TYPES
     if session == "fast" and not can_be_fast:

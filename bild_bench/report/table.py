@@ -114,10 +114,21 @@ def to_json(summary: Summary, run: RunRecord) -> dict[str, Any]:
     about = asdict(run)
     del about["texts_expected"]
     return {
-        "run": _strict(about),
-        "points": [_strict(asdict(point)) for point in summary.points],
+        "run": strict_values(about),
+        "points": [strict_values(asdict(point)) for point in summary.points],
         "warnings": list(summary.warnings),
     }
+
+
+def strict_values(value: Any) -> Any:
+    """JSON values that every reader takes: NaN becomes null, an infinity the string "inf" or "-inf"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    if isinstance(value, Mapping):
+        return {key: strict_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [strict_values(item) for item in value]
+    return value
 
 
 def _counted(number: int, noun: str) -> str:
@@ -141,13 +152,3 @@ def _times(estimate: Estimate | None) -> str:
     if not estimate.low < estimate.high:
         return f"{estimate.value:.2f}x"
     return f"{estimate.value:.2f}x [{estimate.low:.2f}, {estimate.high:.2f}]"
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    if isinstance(value, Mapping):
-        return {key: _strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
-    return value
