@@ -17,17 +17,17 @@ from tests.tables import END, limits, random_table, sessions, written
 
 def test_a_token_is_replaced_where_the_large_model_gives_it_too_little() -> None:
     small_table = written({(): {2: 0.5}, (2,): {3: 0.9}, (2, 4): {END: 0.6}})
-    # S's first token has 0.1 exactly, which is not below 0.1; its second has less.
-    large_table = written({(): {5: 0.8, 2: 0.1}, (2,): {4: 0.9, 3: 0.05}, (2, 4): {6: 0.7, END: 0.25}})
+    # S's first and last tokens have 0.25 exactly, which is not below 0.25; its second has less.
+    large_table = written({(): {5: 0.7, 2: 0.25}, (2,): {4: 0.9, 3: 0.05}, (2, 4): {6: 0.7, END: 0.25}})
     used = sessions(small_table, large_table)
-    outcome = oracle(used, OracleSettings(0.1 - 1e-12), limits(10), Greedy())
+    outcome = oracle(used, OracleSettings(0.25), limits(10), Greedy())
     assert outcome.tokens == (2, 4, END)
     counters = outcome.counters
     assert (counters.generated, counters.drafted, counters.discarded, counters.large_tokens) == (3, 2, 0, 1)
     assert (counters.small_calls, counters.large_calls, counters.cap_handovers, counters.rollbacks) == (3, 3, 3, 0)
     first, second, third = outcome.trace()
     assert (first.author, second.author, third.author) == ("S", "L", "S")
-    assert (first.small_max_prob, first.large_nll) == pytest.approx((0.5, -math.log(0.1)))
+    assert (first.small_max_prob, first.large_nll) == pytest.approx((0.5, -math.log(0.25)))
     assert second.small_max_prob is None
     assert second.large_nll == pytest.approx(-math.log(0.9))
     assert (third.small_max_prob, third.large_nll) == pytest.approx((0.6, -math.log(0.25)))
