@@ -29,7 +29,7 @@ from bild_bench.parquet import writing
 from bild_bench.plan import Point
 from bild_bench.recording import Pass, point_ids, run_record, sample_record, utc_now
 from bild_bench.schema import RunRecord, SampleRecord
-from bild_bench.setup import Announce, Request, Setup, prepare, silent
+from bild_bench.setup import Announce, Request, Setup, choose, prepare, silent
 
 _LONG_START_SECONDS = 60.0
 
@@ -59,8 +59,9 @@ def run_experiment(
         UsageError, DataError: before anything is decoded.
         RunError: the results cannot be written, or not one text could be decoded.
     """
+    task, choice = choose(request, points)
     _require_writable(request.results if request.out is None else request.out)
-    setup = prepare(request, points, announce)
+    setup = prepare(request, points, task, choice, announce)
     run = run_record(setup)
     directory = _directory(request, run)
     with results.lock(directory):
@@ -134,7 +135,7 @@ def _warm_up(setup: Setup, todo: int, announce: Announce) -> dict[str, Any]:
         seconds = (time.perf_counter() - start) * setup.request.draws
     calibration = calibrate(setup.pair, sources[-1], setup.limits)
     if seconds * todo > _LONG_START_SECONDS:
-        announce(f"about {seconds * todo / 60:.0f} minutes for {todo} texts, judged by the last warm-up text")
+        announce(f"about {seconds * todo / 60:.0f} min for {todo} texts, judged by the last warm-up text")
     return calibration
 
 

@@ -11,7 +11,7 @@ from bild_bench.data import Examples, load_examples
 from bild_bench.decoding.picking import Sampling
 from bild_bench.decoding.records import Limits
 from bild_bench.errors import UsageError
-from bild_bench.models.choice import choose_pair
+from bild_bench.models.choice import PairChoice, choose_pair
 from bild_bench.plan import Point, check_sampling, library_roles_of, roles_of
 from bild_bench.tasks import Task, load_task
 
@@ -95,14 +95,20 @@ class Setup:
         return self.pair.limits(self.task.target_limit)
 
 
-def prepare(request: Request, points: Sequence[Point], announce: Announce = silent) -> Setup:
-    """Load task, texts and models, the cheap checks before the slow ones.
+def choose(request: Request, points: Sequence[Point]) -> tuple[Task, PairChoice]:
+    """The task and the pair that are asked for; all that can be said before anything is read or written.
 
     Raises:
-        UsageError, DataError: see `load_task`, `choose_pair`, `load_examples` and `load_pair`.
+        UsageError, DataError: see `load_task` and `choose_pair`; UsageError too for a model that no point uses.
     """
     if request.sampling is not None:
         check_sampling(points)
+    for role, model in (("large", request.large), ("small", request.small)):
+        if model is not None and role not in roles_of(points):
+            modes = ",".join(dict.fromkeys(point.method.name for point in points))
+            raise UsageError(
+                f"--{role}", model, f"means nothing to --mode {modes}", "leave it out, or choose another mode"
+            )
     task = load_task(
         request.task, source_column=request.source_column, target_column=request.target_column, metric=request.metric
     )
@@ -115,6 +121,17 @@ def prepare(request: Request, points: Sequence[Point], announce: Announce = sile
         small=request.small,
         prefix=request.prefix,
     )
+    return task, choice
+
+
+def prepare(
+    request: Request, points: Sequence[Point], task: Task, choice: PairChoice, announce: Announce = silent
+) -> Setup:
+    """Read the texts, then load the models.
+
+    Raises:
+        UsageError, DataError: see `load_examples`, `load_pair` and `check_method`.
+    """
     data = request.data if request.data is not None else ("embedded" if choice.label == "embedded" else "hub")
     examples = load_examples(task, data, request.split, request.limit, request.seed, announce)
 

@@ -16,6 +16,7 @@ import bild_bench
 from bild_bench.decoding.alone import AloneSettings
 from bild_bench.decoding.bild import BildSettings
 from bild_bench.decoding.methods import find_method
+from bild_bench.decoding.picking import Greedy
 from bild_bench.decoding.records import Decoded, generated_tokens
 from bild_bench.decoding.session import Sessions
 from bild_bench.models.choice import choose_pair
@@ -40,7 +41,7 @@ def decoded(mode: str, settings: Any, text: str, session: str = "fast", dtype: s
     pair, method = pair_of(session, dtype), find_method(mode)
     limits, source = pair.limits(LENGTH), pair.tokenise(text, 1024)
     sessions = {role: pair.session(role, pair.encode(role, source), limits) for role in method.uses}
-    return method.decode(Sessions(**sessions), settings, limits)
+    return method.decode(Sessions(**sessions), settings, limits, Greedy())
 
 
 @cache

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from bild_bench.decoding.alone import AloneSettings, vanilla
 from bild_bench.decoding.bild import BildSettings, bild
+from bild_bench.decoding.picking import Greedy
 from bild_bench.decoding.records import generated_tokens
 from bild_bench.decoding.session import Sessions
 from bild_bench.errors import DataError
@@ -37,7 +38,7 @@ def pair_of(large: Path, small: Path | None = None) -> Pair:
 def ours(pair: Pair, length: int = LENGTH) -> tuple[int, ...]:
     limits, source = pair.limits(length), pair.tokenise(TEXT, 64)
     session = pair.session("large", pair.encode("large", source), limits)
-    return vanilla(Sessions(large=session), AloneSettings(), limits).tokens
+    return vanilla(Sessions(large=session), AloneSettings(), limits, Greedy()).tokens
 
 
 def librarys(folder: Path, pair: Pair, length: int = LENGTH, rules: Mapping[str, Any] | None = None) -> tuple[int, ...]:
@@ -112,7 +113,7 @@ def test_the_large_models_rules_hold_for_the_small_one(tmp_path: Path) -> None:
     pair, limits = pair_of(large, small), pair_of(large, small).limits(LENGTH)
     source = pair.tokenise(TEXT, 64)
     sessions = Sessions(**{role: pair.session(role, pair.encode(role, source), limits) for role in ("large", "small")})
-    found = bild(sessions, BildSettings(alpha_fb=0), limits).tokens
+    found = bild(sessions, BildSettings(alpha_fb=0), limits, Greedy()).tokens
     assert found == librarys(small, pair, rules=rules)
     assert found != librarys(small, pair)
     assert pair.describe()["rules"] == rules
