@@ -45,16 +45,19 @@ def make_point(mode: str, settings: Mapping[str, Any], role: str = "point") -> P
     known = {field.name for field in fields(method.settings)}
     for name, value in settings.items():
         if name not in known:
-            able = [
-                other.name for other in METHODS.values() if name in {field.name for field in fields(other.settings)}
-            ]
-            raise UsageError(
-                f"--{name.replace('_', '-')}",
-                value,
-                f"means nothing to --mode {mode} (allowed with: {', '.join(able) or 'none'})",
-                "leave it out, or choose that mode",
-            )
+            raise meaningless(name, value, mode)
     return Point(method, method.settings(**settings), role)
+
+
+def meaningless(setting: str, value: object, modes: str) -> UsageError:
+    """The error for a setting that none of the modes knows."""
+    able = [method.name for method in METHODS.values() if setting in {field.name for field in fields(method.settings)}]
+    return UsageError(
+        f"--{setting.replace('_', '-')}",
+        value,
+        f"means nothing to --mode {modes} (allowed with: {', '.join(able) or 'none'})",
+        "leave it out, or choose that mode",
+    )
 
 
 def with_baseline(points: Sequence[Point]) -> list[Point]:
