@@ -84,7 +84,7 @@ def load_pair(
         found.name, found.kind, preset=preset, aligned=aligned, large=large, small=small, prefix=prefix
     )
     return pairs.load_pair(
-        choice, roles, device=device, dtype=dtype, session=session, library_roles=library_roles, announce=announce
+        choice, roles, device=device, dtype=dtype, session=session, library_keys=library_roles, announce=announce
     )
 
 
@@ -114,6 +114,7 @@ def generate(
         RunError: a model's scores are not finite.
     """
     from bild_bench.models.opening import check_method, open_sessions
+    from bild_bench.models.pieces import pieces_of
     from bild_bench.plan import check_sampling, make_point
     from bild_bench.tasks import load_task
 
@@ -127,7 +128,8 @@ def generate(
     encoded = {role: pair.encode(role, source) for role in point.method.uses}
     sessions = open_sessions(pair, point.method, point.settings, source, encoded, limits)
     decoded = point.method.decode(sessions, point.settings, limits, _picker(sampling, seed))
-    pieces = _pieces(pair, decoded.trace())
+    trace = decoded.trace()
+    pieces = tuple(Piece(text, step) for text, step in zip(pieces_of(pair, trace), trace, strict=True))
     return Generated(
         pair.text(decoded.tokens), decoded.tokens, decoded.counters, pieces, decoded.hit_limit, source.truncated
     )
@@ -160,14 +162,3 @@ def _picker(sampling: Sampling | None, seed: int) -> Picker:
     from bild_bench.decoding.sampling import Sampler
 
     return Sampler(sampling, seed)
-
-
-def _pieces(pair: Pair, trace: Sequence[TraceStep]) -> tuple[Piece, ...]:
-    """Each token's own text, in the context it was written in."""
-    written: list[int] = []
-    pieces = []
-    for step in trace:
-        del written[step.position :]
-        pieces.append(Piece(pair.piece(written, step.token), step))
-        written.append(step.token)
-    return tuple(pieces)

@@ -12,6 +12,7 @@ from bild_bench.data import Example
 from bild_bench.measure.environment import describe_environment, machine_fingerprint
 from bild_bench.measure.timing import Outcome
 from bild_bench.models.pair import Source
+from bild_bench.models.pieces import pieces_of
 from bild_bench.plan import Point, code_version, identity, point_identity
 from bild_bench.schema import SCHEMA_VERSION, RunRecord, SampleRecord
 from bild_bench.setup import Setup
@@ -92,13 +93,15 @@ def sample_record(outcome: Outcome, taken: Pass, run: RunRecord, setup: Setup, p
     decoded, encode, decode = outcome.decoded, outcome.encode_seconds, outcome.decode_seconds
     measured: dict[str, Any] = {}
     if decoded is not None and encode is not None and decode is not None:
+        trace = decoded.trace()
         measured = {
             "output_ids": decoded.tokens,
             "output_text": setup.pair.text(decoded.tokens),
             "encode_seconds": encode,
             "decode_seconds": decode,
             "total_seconds": encode + decode,
-            "trace": decoded.trace(),
+            "trace": trace,
+            "pieces": pieces_of(setup.pair, trace),
             "exit_layers": decoded.exit_layers,
             "diverged_at": None if divergence is None else divergence.position,
             "divergence_margin": None if divergence is None else divergence.margin,
@@ -138,10 +141,10 @@ def point_ids(setup: Setup) -> dict[Point, str]:
         "prefix": pair.prefix,
         "dtype": pair.dtype,
         "device": pair.device.partition(":")[0],
-        "sessions": {role: loaded.model.kind for role, loaded in pair.models.items()},
+        "sessions": sorted({loaded.model.kind for loaded in pair.models.values()}),
         "rules": pair.rules.applied,
         "sampling": None if sampling is None else asdict(sampling) | {"seed": setup.request.seed},
-        "models": {role: loaded.checkpoint.fingerprint for role, loaded in pair.models.items()},
+        "models": {key: loaded.checkpoint.fingerprint for key, loaded in pair.models.items()},
     }
     return {point: point_identity(point, context) for point in setup.points}
 
@@ -157,6 +160,7 @@ def _described(point: Point, point_id: str, setup: Setup) -> dict[str, Any]:
         "point": point.label,
         "method": point.method.name,
         "role": point.role,
+        "models": point.models,
         "lossless": setup.request.sampling is None and point.method.lossless(point.settings),
         "settings": asdict(point.settings),
     }

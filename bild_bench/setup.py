@@ -12,7 +12,7 @@ from bild_bench.decoding.picking import Sampling
 from bild_bench.decoding.records import Limits
 from bild_bench.errors import UsageError
 from bild_bench.models.choice import PairChoice, choose_pair
-from bild_bench.plan import Point, check_sampling, library_roles_of, roles_of
+from bild_bench.plan import Point, check_sampling, keys_of, library_keys_of
 from bild_bench.tasks import Task, load_task
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Request:
 
     Args:
         data: "embedded", "hub" or a path; None for "embedded" with the embedded pair and "hub" with the others.
+        smalls: several small models to compare, instead of `small`; points name them (`Point.small`).
         limit: texts at most, a seeded sample; None for all.
         threads: CPU threads of torch; None leaves them as they are.
         sampling: draw tokens, the baseline's too; None for greedy search.
@@ -55,6 +56,7 @@ class Request:
     aligned: bool = False
     large: str | None = None
     small: str | None = None
+    smalls: tuple[str, ...] = ()
     prefix: str | None = None
     device: str = "auto"
     dtype: str = "float32"
@@ -104,7 +106,7 @@ def choose(request: Request, points: Sequence[Point]) -> tuple[Task, PairChoice]
     if request.sampling is not None:
         check_sampling(points)
     for role, model in (("large", request.large), ("small", request.small)):
-        if model is not None and role not in roles_of(points):
+        if model is not None and not any(role in point.method.uses for point in points):
             modes = ",".join(dict.fromkeys(point.method.name for point in points))
             raise UsageError(
                 f"--{role}", model, f"means nothing to --mode {modes}", "leave it out, or choose another mode"
@@ -119,6 +121,7 @@ def choose(request: Request, points: Sequence[Point]) -> tuple[Task, PairChoice]
         aligned=request.aligned,
         large=request.large,
         small=request.small,
+        smalls=request.smalls,
         prefix=request.prefix,
     )
     return task, choice
@@ -144,13 +147,13 @@ def prepare(
         torch.set_num_threads(request.threads)
     pair = load_pair(
         choice,
-        roles_of(points),
+        keys_of(points),
         device=request.device,
         dtype=request.dtype,
         session=request.session,
-        library_roles=library_roles_of(points),
+        library_keys=library_keys_of(points),
         announce=announce,
     )
     for point in points:
-        check_method(pair, point.method, point.settings)
+        check_method(pair.using(point.models), point.method, point.settings)
     return Setup(request, task, examples, pair, tuple(points))

@@ -22,13 +22,13 @@ TEXTS = ("the dog sees a cat", "a man reads near the house, the child runs", "tr
 def load_alone(folder: Path, dtype: str = "float64", library: Sequence[str] = ()) -> Pair:
     """The checkpoint as the large model, with no small one."""
     choice = PairChoice("made", ModelChoice(str(folder)), None, "")
-    return load_pair(choice, ["large"], device="cpu", dtype=dtype, library_roles=library)
+    return load_pair(choice, ["large"], device="cpu", dtype=dtype, library_keys=library)
 
 
 def load_both(large: Path, small: Path, dtype: str = "float64", library: Sequence[str] = ()) -> Pair:
     """Two checkpoints as a pair."""
     choice = PairChoice("made", ModelChoice(str(large)), ModelChoice(str(small)), "")
-    return load_pair(choice, ["large", "small"], device="cpu", dtype=dtype, library_roles=library)
+    return load_pair(choice, ["large", "small"], device="cpu", dtype=dtype, library_keys=library)
 
 
 def decode(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bild_bench.errors import UsageError
-from bild_bench.plan import code_version, identity, make_point, point_identity, roles_of, with_baseline
+from bild_bench.plan import code_version, identity, keys_of, make_point, point_identity, with_baseline
 
 CONTEXT: dict[str, Any] = {
     "data": "xsum",
@@ -54,9 +54,9 @@ def test_the_baseline_is_vanilla_in_front_and_only_once() -> None:
 
 
 def test_only_the_models_that_a_point_uses_are_asked_for() -> None:
-    assert roles_of([make_point("small", {})]) == ("small",)
-    assert roles_of([make_point("vanilla", {})]) == ("large",)
-    assert roles_of([make_point("small", {}), make_point("vanilla", {})]) == ("large", "small")
+    assert keys_of([make_point("small", {})]) == ("small",)
+    assert keys_of([make_point("vanilla", {})]) == ("large",)
+    assert keys_of([make_point("small", {}), make_point("vanilla", {})]) == ("large", "small")
 
 
 def test_an_identity_is_16_hex_digits_and_does_not_depend_on_the_order_of_names() -> None:

@@ -43,6 +43,9 @@ class FakePair:
         self.encoded: list[str] = []
         self.opened: list[tuple[str, str]] = []
 
+    def using(self, models: dict[str, str]) -> FakePair:
+        return self
+
     def encode(self, role: str, source: Any) -> str:
         self.encoded.append(role)
         self.clock.seconds += ENCODE[role]

@@ -56,7 +56,7 @@ def generate(
     options = dict(locals())
     from bild_bench import api
     from bild_bench.cli.console import announce, out
-    from bild_bench.plan import check_sampling, library_roles_of, make_point
+    from bild_bench.plan import check_sampling, library_keys_of, make_point
     from bild_bench.report.table import strict_values
     from bild_bench.report.trace import coloured, counted
 
@@ -75,7 +75,7 @@ def generate(
         dtype=dtype,
         session=session,
         roles=point.method.uses,
-        library_roles=library_roles_of([point]),
+        library_roles=library_keys_of([point]),
         announce=announce,
     )
     generated = api.generate(pair, text, mode, task=task, sampling=sampling, seed=seed, **settings)
