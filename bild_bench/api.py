@@ -84,7 +84,7 @@ def load_pair(
         found.name, found.kind, preset=preset, aligned=aligned, large=large, small=small, prefix=prefix
     )
     return pairs.load_pair(
-        choice, roles, device=device, dtype=dtype, session=session, library_roles=library_roles, announce=announce
+        choice, roles, device=device, dtype=dtype, session=session, library_keys=library_roles, announce=announce
     )
 
 
@@ -110,22 +110,26 @@ def generate(
         settings: of the method, such as alpha_fb and alpha_rb.
 
     Raises:
-        UsageError: an empty text, no such mode, or a setting that it does not have.
+        UsageError: an empty text, no such mode, a setting that it does not have, or sampling where it cannot draw.
         RunError: a model's scores are not finite.
     """
     from bild_bench.models.opening import check_method, open_sessions
-    from bild_bench.plan import make_point
+    from bild_bench.models.pieces import pieces_of
+    from bild_bench.plan import check_sampling, make_point
     from bild_bench.tasks import load_task
 
     if not text.strip():
         raise UsageError("TEXT", text, "is empty", "give a text to decode")
     point, limits_of = make_point(mode, settings), load_task(task)
+    if sampling is not None:
+        check_sampling([point])
     limits, source = pair.limits(limits_of.target_limit), pair.tokenise(text, limits_of.source_limit)
     check_method(pair, point.method, point.settings)
     encoded = {role: pair.encode(role, source) for role in point.method.uses}
     sessions = open_sessions(pair, point.method, point.settings, source, encoded, limits)
     decoded = point.method.decode(sessions, point.settings, limits, _picker(sampling, seed))
-    pieces = _pieces(pair, decoded.trace())
+    trace = decoded.trace()
+    pieces = tuple(Piece(text, step) for text, step in zip(pieces_of(pair, trace), trace, strict=True))
     return Generated(
         pair.text(decoded.tokens), decoded.tokens, decoded.counters, pieces, decoded.hit_limit, source.truncated
     )
@@ -158,14 +162,3 @@ def _picker(sampling: Sampling | None, seed: int) -> Picker:
     from bild_bench.decoding.sampling import Sampler
 
     return Sampler(sampling, seed)
-
-
-def _pieces(pair: Pair, trace: Sequence[TraceStep]) -> tuple[Piece, ...]:
-    """Each token's own text, in the context it was written in."""
-    written: list[int] = []
-    pieces = []
-    for step in trace:
-        del written[step.position :]
-        pieces.append(Piece(pair.piece(written, step.token), step))
-        written.append(step.token)
-    return tuple(pieces)

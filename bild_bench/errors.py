@@ -52,7 +52,7 @@ def unknown_name(field: str, value: str, known: Iterable[str]) -> UsageError:
     return UsageError(field, value, f"not known (allowed: {', '.join(names)})", hint)
 
 
-def _shorten(value: object, width: int = 120) -> str:
+def _shorten(value: object, width: int = 300) -> str:
     text = repr(value)
     return text if len(text) <= width else text[: width - 1] + "…"
 

@@ -18,6 +18,7 @@ import torch
 
 from bild_bench import results
 from bild_bench.data import Example
+from bild_bench.decoding.picking import Greedy, Picker
 from bild_bench.decoding.sampling import Sampler, seed_of
 from bild_bench.errors import DataError, RunError, UsageError
 from bild_bench.measure.divergence import with_divergence
@@ -28,7 +29,7 @@ from bild_bench.parquet import writing
 from bild_bench.plan import Point
 from bild_bench.recording import Pass, point_ids, run_record, sample_record, utc_now
 from bild_bench.schema import RunRecord, SampleRecord
-from bild_bench.setup import Announce, Request, Setup, prepare, silent
+from bild_bench.setup import Announce, Request, Setup, choose, prepare, silent
 
 _LONG_START_SECONDS = 60.0
 
@@ -58,8 +59,9 @@ def run_experiment(
         UsageError, DataError: before anything is decoded.
         RunError: the results cannot be written, or not one text could be decoded.
     """
+    task, choice = choose(request, points)
     _require_writable(request.results if request.out is None else request.out)
-    setup = prepare(request, points, announce)
+    setup = prepare(request, points, task, choice, announce)
     run = run_record(setup)
     directory = _directory(request, run)
     with results.lock(directory):
@@ -129,11 +131,11 @@ def _warm_up(setup: Setup, todo: int, announce: Announce) -> dict[str, Any]:
     seconds = 0.0
     for source in sources[:warmup]:
         start = time.perf_counter()
-        time_text(setup.pair, source, setup.points, setup.limits)
-        seconds = time.perf_counter() - start
+        time_text(setup.pair, source, setup.points, setup.limits, _pickers(setup, 0))
+        seconds = (time.perf_counter() - start) * setup.request.draws
     calibration = calibrate(setup.pair, sources[-1], setup.limits)
     if seconds * todo > _LONG_START_SECONDS:
-        announce(f"about {seconds * todo / 60:.0f} minutes for {todo} texts, judged by the last warm-up text")
+        announce(f"about {seconds * todo / 60:.0f} min for {todo} texts, judged by the last warm-up text")
     return calibration
 
 
@@ -156,22 +158,33 @@ def _decode_text(example: Example, run: RunRecord, setup: Setup, process: str) -
 def _outcomes(taken: Pass, order: list[Point], seed: int, setup: Setup) -> list[Outcome]:
     if taken.source is None:
         return [Outcome(point, place, error="the source text is empty") for place, point in enumerate(order)]
+    pickers = _pickers(setup, seed_of(seed, taken.example.id, taken.draw))
+    outcomes = time_text(setup.pair, taken.source, order, setup.limits, pickers)
+    drawn = setup.request.sampling is not None
+    return outcomes if drawn else with_divergence(setup.pair, taken.source, outcomes, setup.limits)
+
+
+def _pickers(setup: Setup, seed: int) -> Callable[[], Picker]:
+    """Greedy search, or draws with the same random numbers for every point."""
     sampling = setup.request.sampling
-    if sampling is None:
-        outcomes = time_text(setup.pair, taken.source, order, setup.limits)
-        return with_divergence(setup.pair, taken.source, outcomes, setup.limits)
-    text_seed = seed_of(seed, taken.example.id, taken.draw)
-    return time_text(setup.pair, taken.source, order, setup.limits, lambda: Sampler(sampling, text_seed))
+    return Greedy if sampling is None else lambda: Sampler(sampling, seed)
 
 
 def _difference(there: RunRecord, here: RunRecord) -> str:
     """The first field in which two experiments differ, for a person."""
-    for name in ("task", "data_label", "split", "metric", "pair_label", "seed", "texts", "machine", "code_version"):
-        before, now = getattr(there, name), getattr(here, name)
+    names = ("task", "data_label", "split", "metric", "pair_label", "seed", "texts")
+    settings = ("device", "dtype", "session", "warmup", "prefix")
+    pairs = [
+        *((name, getattr(there, name), getattr(here, name)) for name in names),
+        *((name, there.configuration[name], here.configuration[name]) for name in settings),
+        ("threads", there.environment["threads"], here.environment["threads"]),
+        ("points", *([point["point"] for point in run.points] for run in (there, here))),
+        *((name, getattr(there, name), getattr(here, name)) for name in ("machine", "code_version")),
+    ]
+    for name, before, now in pairs:
         if before != now:
             return f"{name} {before!r} there, {now!r} here"
-    before, now = ([point["point"] for point in run.points] for run in (there, here))
-    return f"points {before} there, {now} here" if before != now else "its texts or models differ"
+    return "its texts or models differ"
 
 
 def _number(value: object) -> float | None:

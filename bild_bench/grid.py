@@ -11,7 +11,7 @@ from typing import Any
 
 from bild_bench.decoding.methods import find_method
 from bild_bench.errors import UsageError
-from bild_bench.plan import Point, make_point
+from bild_bench.plan import Point, make_point, meaningless
 
 _MOST_VALUES = 1000
 
@@ -62,12 +62,7 @@ def expand(modes: Sequence[str], values: Mapping[str, Sequence[Any]]) -> list[Po
     known = {mode: [field.name for field in fields(find_method(mode).settings)] for mode in modes}
     for name, tried in values.items():
         if not any(name in names for names in known.values()):
-            raise UsageError(
-                f"--{name.replace('_', '-')}",
-                list(tried),
-                f"means nothing to --mode {','.join(modes)}",
-                "leave it out, or add a mode that knows it",
-            )
+            raise meaningless(name, tried[0] if len(tried) == 1 else list(tried), ",".join(modes))
     points = []
     for mode, names in known.items():
         own = {name: values[name] for name in names if name in values}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,25 @@ class Point:
         method: how.
         settings: an instance of the method's settings class.
         role: "baseline" for what others are compared with, else "point".
+        small: the name of the small model where there are several.
     """
 
     method: Method
     settings: Any
     role: str = "point"
+    small: str | None = None
 
     @property
     def label(self) -> str:
         """As shown in tables, such as "bild fb=0.5 rb=2"."""
-        return f"{self.method.name} {self.settings.label()}".strip()
+        name = f"{self.method.name} {self.settings.label()}".strip()
+        return name if self.small is None else f"{name} small={self.small}"
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Role -> key of the model that plays it, for the roles that the method uses."""
+        small = "small" if self.small is None else f"small:{self.small}"
+        return {role: small if role == "small" else role for role in self.method.uses}
 
 
 def make_point(mode: str, settings: Mapping[str, Any], role: str = "point") -> Point:
@@ -45,16 +54,19 @@ def make_point(mode: str, settings: Mapping[str, Any], role: str = "point") -> P
     known = {field.name for field in fields(method.settings)}
     for name, value in settings.items():
         if name not in known:
-            able = [
-                other.name for other in METHODS.values() if name in {field.name for field in fields(other.settings)}
-            ]
-            raise UsageError(
-                f"--{name.replace('_', '-')}",
-                value,
-                f"means nothing to --mode {mode} (allowed with: {', '.join(able) or 'none'})",
-                "leave it out, or choose that mode",
-            )
+            raise meaningless(name, value, mode)
     return Point(method, method.settings(**settings), role)
+
+
+def meaningless(setting: str, value: object, modes: str) -> UsageError:
+    """The error for a setting that none of the modes knows."""
+    able = [method.name for method in METHODS.values() if setting in {field.name for field in fields(method.settings)}]
+    return UsageError(
+        f"--{setting.replace('_', '-')}",
+        value,
+        f"means nothing to --mode {modes} (allowed with: {', '.join(able) or 'none'})",
+        "leave it out, or choose that mode",
+    )
 
 
 def with_baseline(points: Sequence[Point]) -> list[Point]:
@@ -62,15 +74,34 @@ def with_baseline(points: Sequence[Point]) -> list[Point]:
     return [make_point("vanilla", {}, "baseline"), *(point for point in points if point.method.name != "vanilla")]
 
 
-def roles_of(points: Sequence[Point]) -> tuple[str, ...]:
-    """The models that the points use, "large" first."""
-    used = {role for point in points for role in point.method.uses}
-    return tuple(role for role in ("large", "small") if role in used)
+def check_sampling(points: Sequence[Point]) -> None:
+    """Can all of them draw tokens?
+
+    Raises:
+        UsageError: one that cannot.
+    """
+    for point in points:
+        if point.method.opens == "library":
+            raise UsageError("--mode", point.method.name, "cannot draw tokens", "leave the sampling options out")
 
 
-def library_roles_of(points: Sequence[Point]) -> tuple[str, ...]:
+def with_smalls(points: Sequence[Point], smalls: Sequence[str]) -> list[Point]:
+    """Every point that uses a small model once for each of several, by their names."""
+    spread = []
+    for point in points:
+        spread += [replace(point, small=name) for name in smalls] if "small" in point.method.uses else [point]
+    return spread
+
+
+def keys_of(points: Sequence[Point]) -> tuple[str, ...]:
+    """The models that the points use, the large one first."""
+    used = dict.fromkeys(key for point in points for key in point.models.values())
+    return tuple(sorted(used, key=lambda key: key != "large"))
+
+
+def library_keys_of(points: Sequence[Point]) -> tuple[str, ...]:
     """The models that must be loaded as the library's own too, for peers."""
-    return roles_of([point for point in points if point.method.opens == "library"])
+    return keys_of([point for point in points if point.method.opens == "library"])
 
 
 def point_identity(point: Point, context: Mapping[str, Any]) -> str:
@@ -79,14 +110,14 @@ def point_identity(point: Point, context: Mapping[str, Any]) -> str:
     Args:
         point: the method and its settings.
         context: JSON values that all points share: limits, dtype, device kind, session kind, prefix, data label, and
-            under "models" one fingerprint a role, of which only the roles that the method uses count.
+            under "models" one fingerprint a key, of which only those that the point uses count.
     """
     shared = dict(context)
     models = shared.pop("models")
     return identity(
         method=point.method.name,
         settings=asdict(point.settings),
-        models={role: models[role] for role in point.method.uses},
+        models={role: models[key] for role, key in point.models.items()},
         code=code_version(),
         **shared,
     )

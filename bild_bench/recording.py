@@ -12,6 +12,7 @@ from bild_bench.data import Example
 from bild_bench.measure.environment import describe_environment, machine_fingerprint
 from bild_bench.measure.timing import Outcome
 from bild_bench.models.pair import Source
+from bild_bench.models.pieces import pieces_of
 from bild_bench.plan import Point, code_version, identity, point_identity
 from bild_bench.schema import SCHEMA_VERSION, RunRecord, SampleRecord
 from bild_bench.setup import Setup
@@ -49,7 +50,7 @@ def run_record(setup: Setup) -> RunRecord:
         code_version=code_version(),
         machine=machine,
         configuration=_configuration(setup),
-        points=[_described(point, point_id) for point, point_id in ids.items()],
+        points=[_described(point, point_id, setup) for point, point_id in ids.items()],
         models=pair.describe(),
         data={"fingerprint": examples.fingerprint, "total": examples.total, **examples.origin},
         environment=environment,
@@ -92,13 +93,15 @@ def sample_record(outcome: Outcome, taken: Pass, run: RunRecord, setup: Setup, p
     decoded, encode, decode = outcome.decoded, outcome.encode_seconds, outcome.decode_seconds
     measured: dict[str, Any] = {}
     if decoded is not None and encode is not None and decode is not None:
+        trace = decoded.trace()
         measured = {
             "output_ids": decoded.tokens,
             "output_text": setup.pair.text(decoded.tokens),
             "encode_seconds": encode,
             "decode_seconds": decode,
             "total_seconds": encode + decode,
-            "trace": decoded.trace(),
+            "trace": trace,
+            "pieces": pieces_of(setup.pair, trace),
             "exit_layers": decoded.exit_layers,
             "diverged_at": None if divergence is None else divergence.position,
             "divergence_margin": None if divergence is None else divergence.margin,
@@ -130,7 +133,7 @@ def sample_record(outcome: Outcome, taken: Pass, run: RunRecord, setup: Setup, p
 
 def point_ids(setup: Setup) -> dict[Point, str]:
     """Each point's identity; see `plan.point_identity`."""
-    pair = setup.pair
+    pair, sampling = setup.pair, setup.request.sampling
     context: Mapping[str, Any] = {
         "data": setup.examples.label,
         "split": setup.examples.split,
@@ -138,10 +141,10 @@ def point_ids(setup: Setup) -> dict[Point, str]:
         "prefix": pair.prefix,
         "dtype": pair.dtype,
         "device": pair.device.partition(":")[0],
-        "sessions": {role: loaded.model.kind for role, loaded in pair.models.items()},
+        "sessions": sorted({loaded.model.kind for loaded in pair.models.values()}),
         "rules": pair.rules.applied,
-        "sampling": None if setup.request.sampling is None else asdict(setup.request.sampling),
-        "models": {role: loaded.checkpoint.fingerprint for role, loaded in pair.models.items()},
+        "sampling": None if sampling is None else asdict(sampling) | {"seed": setup.request.seed},
+        "models": {key: loaded.checkpoint.fingerprint for key, loaded in pair.models.items()},
     }
     return {point: point_identity(point, context) for point in setup.points}
 
@@ -151,12 +154,14 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _described(point: Point, point_id: str) -> dict[str, Any]:
+def _described(point: Point, point_id: str, setup: Setup) -> dict[str, Any]:
     return {
         "point_id": point_id,
         "point": point.label,
         "method": point.method.name,
         "role": point.role,
+        "models": point.models,
+        "lossless": setup.request.sampling is None and point.method.lossless(point.settings),
         "settings": asdict(point.settings),
     }
 

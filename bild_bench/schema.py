@@ -31,9 +31,9 @@ class SampleRecord:
     role: "baseline" or "point". order: the place this decoding had in the text's shuffled order, from 0.
     started_at: ISO 8601, UTC. Seconds are wall-clock; encode_seconds covers every model the point uses, so shared
     encodings are counted for each point. Counters: see `decoding.records.Counters`. source_tokens: after truncation.
-    exit_layers: kept tokens decided at layer 1, 2, …. diverged_at: for a method that claims vanilla's tokens, the first
-    position where it has another one (None: the same), and divergence_margin by how much the large model prefers
-    vanilla's token there, in logits.
+    pieces: the text of each step of the trace. exit_layers: kept tokens decided at layer 1, 2, …. diverged_at: for a
+    method that claims vanilla's tokens, the first position where it has another one (None: the same), and
+    divergence_margin by how much the large model prefers vanilla's token there, in logits.
 
     Raises:
         ValueError: a status other than "ok" and "error", an "ok" without an output or with an error message, or an
@@ -71,6 +71,7 @@ class SampleRecord:
     decode_seconds: float | None = None
     total_seconds: float | None = None
     trace: Sequence[TraceStep] | None = None
+    pieces: Sequence[str] | None = None
     exit_layers: Sequence[int] | None = None
     diverged_at: int | None = None
     divergence_margin: float | None = None
@@ -97,7 +98,8 @@ class RunRecord:
     """What was run, on what, where. Dicts and lists hold JSON values only.
 
     status: "running" or "complete". created_at, completed_at: ISO 8601, UTC. texts: how many texts the run covers.
-    points: a list of {point_id, point, method, role, settings}, in the order in which they are reported.
+    points: a list of {point_id, point, method, role, lossless, settings}, in the order in which they are reported;
+    lossless: it claims the baseline's tokens, so that its rows say where they diverge.
     environment, environment_after: `measure.environment.describe_environment` before and after.
     texts_expected: the text ids, in the data set's order; each occurs once.
     """
@@ -159,6 +161,7 @@ SAMPLE_SCHEMA = pa.schema(
         *_columns(_INT, Counters.names(), nullable=True),
         *_columns(_FLOAT, ("encode_seconds", "decode_seconds", "total_seconds"), nullable=True),
         pa.field("trace", _TRACE),
+        pa.field("pieces", pa.list_(_STRING)),
         pa.field("exit_layers", pa.list_(_INT)),
         pa.field("diverged_at", _INT),
         pa.field("divergence_margin", _FLOAT),

@@ -11,8 +11,8 @@ from bild_bench.data import Examples, load_examples
 from bild_bench.decoding.picking import Sampling
 from bild_bench.decoding.records import Limits
 from bild_bench.errors import UsageError
-from bild_bench.models.choice import choose_pair
-from bild_bench.plan import Point, library_roles_of, roles_of
+from bild_bench.models.choice import PairChoice, choose_pair
+from bild_bench.plan import Point, check_sampling, keys_of, library_keys_of
 from bild_bench.tasks import Task, load_task
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Request:
 
     Args:
         data: "embedded", "hub" or a path; None for "embedded" with the embedded pair and "hub" with the others.
+        smalls: several small models to compare, instead of `small`; points name them (`Point.small`).
         limit: texts at most, a seeded sample; None for all.
         threads: CPU threads of torch; None leaves them as they are.
         sampling: draw tokens, the baseline's too; None for greedy search.
@@ -55,6 +56,7 @@ class Request:
     aligned: bool = False
     large: str | None = None
     small: str | None = None
+    smalls: tuple[str, ...] = ()
     prefix: str | None = None
     device: str = "auto"
     dtype: str = "float32"
@@ -95,15 +97,20 @@ class Setup:
         return self.pair.limits(self.task.target_limit)
 
 
-def prepare(request: Request, points: Sequence[Point], announce: Announce = silent) -> Setup:
-    """Load task, texts and models, the cheap checks before the slow ones.
+def choose(request: Request, points: Sequence[Point]) -> tuple[Task, PairChoice]:
+    """The task and the pair that are asked for; all that can be said before anything is read or written.
 
     Raises:
-        UsageError, DataError: see `load_task`, `choose_pair`, `load_examples` and `load_pair`.
+        UsageError, DataError: see `load_task` and `choose_pair`; UsageError too for a model that no point uses.
     """
-    for point in points:
-        if request.sampling is not None and point.method.opens == "library":
-            raise UsageError("--mode", point.method.name, "cannot draw tokens", "leave the sampling options out")
+    if request.sampling is not None:
+        check_sampling(points)
+    for role, model in (("large", request.large), ("small", request.small)):
+        if model is not None and not any(role in point.method.uses for point in points):
+            modes = ",".join(dict.fromkeys(point.method.name for point in points))
+            raise UsageError(
+                f"--{role}", model, f"means nothing to --mode {modes}", "leave it out, or choose another mode"
+            )
     task = load_task(
         request.task, source_column=request.source_column, target_column=request.target_column, metric=request.metric
     )
@@ -114,8 +121,20 @@ def prepare(request: Request, points: Sequence[Point], announce: Announce = sile
         aligned=request.aligned,
         large=request.large,
         small=request.small,
+        smalls=request.smalls,
         prefix=request.prefix,
     )
+    return task, choice
+
+
+def prepare(
+    request: Request, points: Sequence[Point], task: Task, choice: PairChoice, announce: Announce = silent
+) -> Setup:
+    """Read the texts, then load the models.
+
+    Raises:
+        UsageError, DataError: see `load_examples`, `load_pair` and `check_method`.
+    """
     data = request.data if request.data is not None else ("embedded" if choice.label == "embedded" else "hub")
     examples = load_examples(task, data, request.split, request.limit, request.seed, announce)
 
@@ -128,13 +147,13 @@ def prepare(request: Request, points: Sequence[Point], announce: Announce = sile
         torch.set_num_threads(request.threads)
     pair = load_pair(
         choice,
-        roles_of(points),
+        keys_of(points),
         device=request.device,
         dtype=request.dtype,
         session=request.session,
-        library_roles=library_roles_of(points),
+        library_keys=library_keys_of(points),
         announce=announce,
     )
     for point in points:
-        check_method(pair, point.method, point.settings)
+        check_method(pair.using(point.models), point.method, point.settings)
     return Setup(request, task, examples, pair, tuple(points))

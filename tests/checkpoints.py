@@ -83,10 +83,10 @@ def save_t5(folder: Path, *, gated: bool = False, tied: bool = True, seed: int =
     return _save(model, folder, seed, tied)
 
 
-def save_mt5(folder: Path, *, seed: int = 0, **shape: Any) -> Path:
+def save_mt5(folder: Path, *, seed: int = 0, rules: Mapping[str, Any] | None = None, **shape: Any) -> Path:
     """mT5: gated-GELU, untied head, no scaling."""
     model = transformers.MT5ForConditionalGeneration(transformers.MT5Config(**{**_T5_SHAPE, **shape}))
-    return _save(model, folder, seed, tied=False)
+    return _save(model, folder, seed, tied=False, rules=rules)
 
 
 def save_bart(folder: Path, *, seed: int = 0, rules: Mapping[str, Any] | None = None, **shape: Any) -> Path:
@@ -97,7 +97,8 @@ def save_bart(folder: Path, *, seed: int = 0, rules: Mapping[str, Any] | None = 
 
 def save_marian(folder: Path, *, seed: int = 0, rules: Mapping[str, Any] | None = None, **shape: Any) -> Path:
     """Marian (opus-mt): sinusoidal positions, shared embeddings."""
-    settings = {**_BART_SHAPE, "decoder_vocab_size": WIDTH, **shape}
+    settings = {**_BART_SHAPE, **shape}
+    settings["decoder_vocab_size"] = settings["vocab_size"]
     return _save(transformers.MarianMTModel(transformers.MarianConfig(**settings)), folder, seed, rules=rules)
 
 
@@ -126,7 +127,7 @@ def _draw_weights(model: Any, seed: int) -> None:
                 continue
             noise = torch.randn(weight.shape, generator=generator)
             if weight.dim() > 1:
-                weight.copy_(0.5 * noise)
+                weight.copy_(0.3 * noise)
             elif "norm" in name and name.endswith("weight"):
                 weight.copy_(1 + 0.2 * noise)
             else:

@@ -11,12 +11,11 @@ from sacrebleu.metrics.bleu import BLEU
 from bild_bench.errors import DataError, UsageError
 from bild_bench.measure.quality import (
     METRICS,
-    paired_quality_difference,
-    quality_interval,
     score,
     sentences_on_lines,
     text_statistics,
 )
+from bild_bench.measure.quality_intervals import paired_quality_difference, quality_interval
 
 # The example of sacreBLEU's own README, which prints BLEU = 48.53 for it.
 README_OUTPUT = ["The dog bit the man.", "It wasn't surprising.", "The man had just bitten him."]

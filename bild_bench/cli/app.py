@@ -14,7 +14,6 @@ from bild_bench.cli.run import run
 from bild_bench.cli.tasks import tasks
 
 app = typer.Typer(
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Measure big/little decoding: quality against latency, in a way that others can repeat.",

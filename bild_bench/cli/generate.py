@@ -56,11 +56,14 @@ def generate(
     options = dict(locals())
     from bild_bench import api
     from bild_bench.cli.console import announce, out
-    from bild_bench.plan import library_roles_of, make_point
+    from bild_bench.plan import check_sampling, library_keys_of, make_point
+    from bild_bench.report.table import strict_values
     from bild_bench.report.trace import coloured, counted
 
     settings, sampling = method_settings(options), sampling_of(options)
     point = make_point(mode, settings)  # a wrong setting is told before anything is loaded
+    if sampling is not None:
+        check_sampling([point])
     pair = api.load_pair(
         task,
         preset=preset,
@@ -72,12 +75,12 @@ def generate(
         dtype=dtype,
         session=session,
         roles=point.method.uses,
-        library_roles=library_roles_of([point]),
+        library_roles=library_keys_of([point]),
         announce=announce,
     )
     generated = api.generate(pair, text, mode, task=task, sampling=sampling, seed=seed, **settings)
     if json_output:
-        typer.echo(json.dumps(generated.as_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(strict_values(generated.as_dict()), indent=2, ensure_ascii=False))
         return
     if not generated.pieces:
         out.print(generated.text, markup=False, highlight=False, soft_wrap=True)

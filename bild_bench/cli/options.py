@@ -21,6 +21,14 @@ _RIVALS, _SAMPLING = "Other methods", "Sampling"
 TaskOption = Annotated[
     str, typer.Option("--task", help="iwslt17, wmt14, xsum, cnn_dm, custom, or a task file (.yaml).")
 ]
+ModesOption = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        help="vanilla, small, bild, speculative, calm, bild-early-exit, oracle, hf-greedy, hf-assisted; several: a,b.",
+        rich_help_panel=_METHOD,
+    ),
+]
 ModeOption = Annotated[
     str,
     typer.Option(

@@ -8,13 +8,15 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import typer
+
 from bild_bench.cli import options as o
 from bild_bench.cli.settings import method_settings, sampling_of
 
 
 def run(
     task: o.TaskOption,
-    mode: o.ModeOption = "bild",
+    mode: o.ModesOption = "bild",
     alpha_fb: o.AlphaFbOption = None,
     alpha_rb: o.AlphaRbOption = None,
     no_rollback: o.NoRollbackOption = False,
@@ -60,7 +62,7 @@ def run(
     out: o.OutOption = None,
     json_output: o.JsonOption = False,
 ) -> None:
-    """Decode a task by one method, paired with the large model alone, and record texts, counters and times.
+    """Decode a task by one method or several, paired with the large model alone, and record texts, counters and times.
 
     Ctrl-C or a crash loses nothing that is finished: the same command goes on where it stopped.
 
@@ -69,10 +71,11 @@ def run(
     options = dict(locals())
     from bild_bench.cli.console import announce, track
     from bild_bench.experiment import run_experiment
-    from bild_bench.plan import make_point, with_baseline
+    from bild_bench.grid import expand, parse_words
+    from bild_bench.plan import with_baseline
     from bild_bench.setup import Request
 
-    points = [make_point(mode, method_settings(options))]
+    points = expand(parse_words("--mode", mode), {name: [value] for name, value in method_settings(options).items()})
     asked = {field.name: options[field.name] for field in fields(Request) if field.name in options}
     command = shlex.join(["bild-bench", *sys.argv[1:]])
     request = Request(**asked, sampling=sampling_of(options), command=command)
@@ -89,7 +92,8 @@ def _show(directory: Path, json_output: bool) -> None:
     experiment = results.read(directory)
     summary = summarise(experiment)
     if json_output:
-        out.file.write(json.dumps(to_json(summary, experiment.run) | {"directory": str(directory)}, indent=2) + "\n")
+        # Flushed at once: the command-line library ends quietly (code 1) where nobody reads any more.
+        typer.echo(json.dumps(to_json(summary, experiment.run) | {"directory": str(directory)}, indent=2))
     else:
         print_table(out, summary, experiment.run)
     if experiment.run.data_label.startswith("embedded/"):

@@ -35,6 +35,8 @@ def method_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     if options["no_fallback"]:
         if options["stride"] is None:
             raise UsageError("--no-fallback", True, "needs the number of drafts between hand-overs", "add --stride 5")
+        if options["stride"] < 1:
+            raise UsageError("--stride", options["stride"], "must be 1 or more", "try 5")
         _put(given, "alpha_fb", 0.0, "--no-fallback")
         _put(given, "max_draft", options["stride"], "--stride")
     elif options["stride"] is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,12 @@ from torch import Tensor
 
 from bild_bench.decoding.picking import Sampling, Verdict
 from bild_bench.decoding.session import Rows
+from bild_bench.errors import RunError
+
+# At this temperature only the best token and its equals are left, in float32 too, which has no room for 1e-46.
+_COLDEST = 1e-30
+# To sort a whole vocabulary for every row would cost more than a small model's step; most nuclei are smaller than this.
+_MOST_NUCLEI = 256
 
 
 class Sampler:
@@ -27,23 +34,40 @@ class Sampler:
         self._generator = torch.Generator().manual_seed(seed)
 
     def pick(self, rows: Rows, row: int = -1) -> int:
-        return self._draw(warp(rows.probs()[row], self._sampling).cpu())
+        return self._draw(self._law(rows.probs()[row]))
 
     def propose(self, row: Rows) -> tuple[int, Tensor]:
-        law = warp(row.probs()[0], self._sampling).cpu()
+        law = self._law(row.probs()[0])
         return self._draw(law), law
 
     def judge(self, drafts: Sequence[int], proposals: Sequence[Any], rows: Rows) -> Verdict:
         """Rejection sampling (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2)."""
-        p = warp(rows.probs(), self._sampling).cpu()
+        p = self._law(rows.probs())
         uniform = torch.rand(len(drafts), generator=self._generator, dtype=torch.float64).tolist()
         for n, (draft, q) in enumerate(zip(drafts, proposals, strict=True)):
             if not accepted(float(p[n, draft]), float(q[draft]), uniform[n]):
                 return Verdict(n, self._draw(residual(p[n], q)))
         return Verdict(len(drafts), self._draw(p[len(drafts)]) if len(p) > len(drafts) else None)
 
+    def _law(self, probs: Tensor) -> Tensor:
+        return warp(probs, self._sampling).cpu()
+
     def _draw(self, law: Tensor) -> int:
-        return int(torch.multinomial(law, 1, generator=self._generator))
+        """The token at which the cumulative law passes a uniform number; `torch.multinomial` draws one for each token.
+
+        A token without probability adds nothing to the sum, so the sum never passes anything at it.
+
+        Raises:
+            RunError: the model's scores, and so the law, are not finite.
+        """
+        cumulative = law.double().cumsum(dim=-1)
+        total = float(cumulative[-1])
+        if not math.isfinite(total):
+            raise RunError(
+                "model output", total, "no distribution to draw from", "try --dtype float32, or another checkpoint"
+            )
+        uniform = torch.rand(1, generator=self._generator, dtype=torch.float64)
+        return int(torch.searchsorted(cumulative, uniform * total, right=True))
 
 
 def seed_of(seed: int, text_id: str, draw: int) -> int:
@@ -61,16 +85,31 @@ def warp(probs: Tensor, sampling: Sampling) -> Tensor:
         Distributions of the same shape, zero where a token may not be drawn.
     """
     if sampling.temperature != 1:
-        probs = torch.softmax(probs.log() / sampling.temperature, dim=-1)
+        probs = torch.softmax(probs.log() / max(sampling.temperature, _COLDEST), dim=-1)
     if sampling.top_k is not None and sampling.top_k < probs.shape[-1]:
         smallest = probs.topk(sampling.top_k, dim=-1).values[..., -1:]
         probs = _renormalised(probs.where(probs >= smallest, 0))
     if sampling.top_p is not None and sampling.top_p < 1:
-        ordered, index = probs.sort(dim=-1, descending=True, stable=True)
-        # A token stays if those before it have not reached top_p yet: the first one always stays.
-        outside = ordered.cumsum(dim=-1) - ordered >= sampling.top_p
-        probs = _renormalised(probs.scatter(-1, index, ordered.where(~outside, 0)))
+        probs = _renormalised(probs.where(_nucleus(probs, sampling.top_p), 0))
     return probs
+
+
+def _nucleus(probs: Tensor, top_p: float) -> Tensor:
+    """Which tokens are in the smallest set that reaches top_p; of equally probable ones, those of the lowest ids.
+
+    A row's answer depends on nothing but the row: on ties a plain topk may decide otherwise for one row than for the
+    same one among others, and the laws of two methods would differ.
+    """
+    for count in (min(_MOST_NUCLEI, probs.shape[-1]), probs.shape[-1]):
+        ordered = probs.topk(count, dim=-1).values
+        # A token is out if those before it have reached top_p: the first one never is.
+        out = ordered.cumsum(dim=-1) - ordered >= top_p
+        if bool(out[..., -1].all()):
+            break
+    size = count - out.sum(dim=-1, keepdim=True)
+    least = ordered.gather(-1, size - 1)
+    above, equal = probs > least, probs == least
+    return above | (equal & (equal.cumsum(dim=-1) <= size - above.sum(dim=-1, keepdim=True)))
 
 
 def accepted(p: float, q: float, uniform: float) -> bool:

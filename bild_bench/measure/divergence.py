@@ -42,5 +42,8 @@ def _first_difference(
         return Divergence(position, float("inf"))
     session = pair.session("large", pair.encode("large", source), limits)
     row = session.extend([limits.start_id, *expected[:position]]).last()
+    if found[position] >= row.probs().shape[-1]:
+        # A peer's model may choose an id beyond the tokenizer, which our rows do not hold.
+        return Divergence(position, float("inf"))
     better, worse = row.logprob([expected[position]])[0], row.logprob([found[position]])[0]
     return Divergence(position, better - worse)

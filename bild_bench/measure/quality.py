@@ -1,9 +1,8 @@
-"""Quality of generated texts against references: corpus BLEU, ROUGE-L and ROUGE-Lsum, with intervals over texts.
+"""Quality of generated texts against references: corpus BLEU, ROUGE-L and ROUGE-Lsum.
 
 BLEU is sacreBLEU's (Post 2018, A Call for Clarity in Reporting BLEU Scores) and ROUGE is rouge-score's (Lin 2004,
 ROUGE: A Package for Automatic Evaluation of Summaries). Ours is that a score never travels without the signature that
-says how it was made, and the bootstrap over texts (Koehn 2004, Statistical Significance Tests for Machine Translation
-Evaluation), which needs each text's own statistics.
+says how it was made, and each text's own statistics, from which intervals are made (`measure.quality_intervals`).
 """
 
 from __future__ import annotations
@@ -54,8 +53,7 @@ def score(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequen
     _check(metric, hypotheses, references)
     if metric == "bleu":
         return _corpus_bleu(hypotheses, references)
-    total = text_statistics(metric, hypotheses, references).sum(axis=0, keepdims=True)
-    value = float(_corpus_values(metric, total, len(hypotheses))[0])
+    value = 100.0 * float(text_statistics(metric, hypotheses, references)[:, 0].mean())
     return Score(metric, value, _rouge_signature(metric, references))
 
 
@@ -76,64 +74,6 @@ def text_statistics(metric: Metric, hypotheses: Sequence[str], references: Seque
     return np.asarray(rows, dtype=np.float64)
 
 
-def quality_interval(
-    metric: Metric,
-    hypotheses: Sequence[str],
-    references: Sequence[Sequence[str]],
-    *,
-    seed: int,
-    resamples: int = 1000,
-    level: float = 0.95,
-) -> tuple[float, float]:
-    """The bootstrap interval (low, high) of `score` over texts, in points; NaN with one text.
-
-    Raises:
-        DataError, UsageError: as `score`; UsageError also for `resamples` or `level` out of range.
-    """
-    from bild_bench.measure.intervals import percentile_interval, resampled_sums
-
-    statistics = text_statistics(metric, hypotheses, references)
-    sums = resampled_sums(statistics, seed=seed, resamples=resamples)
-    values = _corpus_values(metric, sums, len(hypotheses))
-    return percentile_interval(values, texts=len(hypotheses), level=level)
-
-
-def paired_quality_difference(
-    metric: Metric,
-    base_hypotheses: Sequence[str],
-    hypotheses: Sequence[str],
-    references: Sequence[Sequence[str]],
-    *,
-    seed: int,
-    resamples: int = 1000,
-    level: float = 0.95,
-) -> tuple[float, float, float]:
-    """How much better than the baseline: (difference, low, high) in points, positive where `hypotheses` score higher.
-
-    Both systems are resampled together, so texts that are hard for both do not widen the interval (Koehn 2004, paired
-    bootstrap resampling). With one text low and high are NaN.
-
-    Raises:
-        DataError, UsageError: as `quality_interval`.
-    """
-    import numpy as np
-
-    from bild_bench.measure.intervals import percentile_interval, resampled_sums
-
-    base = text_statistics(metric, base_hypotheses, references)
-    other = text_statistics(metric, hypotheses, references)
-    texts, columns = base.shape
-
-    def difference(sums: Floats) -> Floats:
-        return _corpus_values(metric, sums[:, columns:], texts) - _corpus_values(metric, sums[:, :columns], texts)
-
-    both = np.hstack([base, other])
-    low, high = percentile_interval(
-        difference(resampled_sums(both, seed=seed, resamples=resamples)), texts=texts, level=level
-    )
-    return float(difference(both.sum(axis=0)[None])[0]), low, high
-
-
 def sentences_on_lines(text: str) -> str:
     """The text with one sentence a line. Lines that it has already are kept: CNN/DailyMail's highlights do."""
     import sentencex
@@ -142,34 +82,6 @@ def sentences_on_lines(text: str) -> str:
     if "\n" in text:
         return text
     return "\n".join(sentence.strip() for sentence in sentencex.segment("en", text) if sentence.strip())
-
-
-def _corpus_values(metric: Metric, sums: Floats, texts: int) -> Floats:
-    """Corpus scores in points, shape (rows,), from column sums of text statistics, shape (rows, columns)."""
-    import numpy as np
-
-    if metric != "bleu":
-        return 100.0 * sums[:, 0] / texts
-    return np.array([_bleu_of_counts(row) for row in sums.astype(np.int64).tolist()])
-
-
-def _bleu_of_counts(counts: list[int]) -> float:
-    """Corpus BLEU in points from the ten pooled counts of `text_statistics`, with sacreBLEU's default settings."""
-    from sacrebleu.metrics.bleu import BLEU
-
-    bleu = BLEU()
-    orders = bleu.max_ngram_order
-    pooled = bleu.compute_bleu(
-        correct=counts[2 : 2 + orders],
-        total=counts[2 + orders :],
-        sys_len=counts[0],
-        ref_len=counts[1],
-        smooth_method=bleu.smooth_method,
-        smooth_value=bleu.smooth_value,
-        effective_order=bleu.effective_order,
-        max_ngram_order=orders,
-    )
-    return float(pooled.score)
 
 
 def _corpus_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:

@@ -14,7 +14,7 @@ from bild_bench.decoding.records import Decoded, Limits
 from bild_bench.measure.clock import now
 from bild_bench.models.opening import open_sessions
 from bild_bench.models.pair import Pair, Source
-from bild_bench.plan import Point, roles_of
+from bild_bench.plan import Point, keys_of
 
 CALIBRATED_ROWS = {"large": (1, 2, 4, 8, 16), "small": (1,)}
 _CONTEXT = 16
@@ -66,37 +66,38 @@ def time_text(
     one point (or, in an encoder, all points that need it) and never carries over to another.
     """
     with _no_garbage_collection():
-        encoded, seconds, errors = _encode(pair, source, roles_of(points))
+        encoded, seconds, errors = _encode(pair, source, keys_of(points))
         outcomes = []
         for order, point in enumerate(points):
-            failed = next((errors[role] for role in point.method.uses if role in errors), None)
+            failed = next((errors[key] for key in point.models.values() if key in errors), None)
             if failed is not None:
                 outcomes.append(Outcome(point, order, error=failed))
                 continue
-            encode_seconds, picker = sum(seconds[role] for role in point.method.uses), pickers()
+            encode_seconds, picker = sum(seconds[key] for key in point.models.values()), pickers()
+            seen, sources = pair.using(point.models), {role: encoded[key] for role, key in point.models.items()}
 
-            def decode(point: Point = point, picker: Picker = picker) -> Decoded:
-                sessions = open_sessions(pair, point.method, point.settings, source, encoded, limits)
+            def decode(
+                point: Point = point, picker: Picker = picker, seen: Pair = seen, sources: dict[str, Any] = sources
+            ) -> Decoded:
+                sessions = open_sessions(seen, point.method, point.settings, source, sources, limits)
                 return point.method.decode(sessions, point.settings, limits, picker)
 
             outcomes.append(_decode(pair, point, order, encode_seconds, decode))
     return outcomes
 
 
-def _encode(
-    pair: Pair, source: Source, roles: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, float], dict[str, str]]:
+def _encode(pair: Pair, source: Source, keys: Sequence[str]) -> tuple[dict[str, Any], dict[str, float], dict[str, str]]:
     encoded: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     errors: dict[str, str] = {}
-    for role in roles:
+    for key in keys:
         start = now(pair.device)
         try:
-            encoded[role] = pair.encode(role, source)
+            encoded[key] = pair.encode(key, source)
         except Exception as error:
-            errors[role] = _one_line(error)
+            errors[key] = _one_line(error)
             continue
-        seconds[role] = now(pair.device) - start
+        seconds[key] = now(pair.device) - start
     return encoded, seconds, errors
 
 
@@ -140,7 +141,7 @@ def calibrate(pair: Pair, source: Source, limits: Limits, repeats: int = 7) -> d
 
             costs = {
                 str(rows): _median_seconds(pair.device, repeats, lambda rows=rows, call=call: call(rows))  # type: ignore[misc]
-                for rows in CALIBRATED_ROWS[role]
+                for rows in CALIBRATED_ROWS[role.partition(":")[0]]
             }
             result[role] = {"encode_seconds": encode, "rows": costs}
     return result

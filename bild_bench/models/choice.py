@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -47,6 +47,7 @@ class PairChoice:
         small: the draft model; None where only the large one is needed.
         prefix: put before every source text.
         notes: where prefix, revisions and settings come from, by field.
+        smalls: several small models by name, where a sweep compares them; `small` is None then.
     """
 
     label: str
@@ -54,6 +55,14 @@ class PairChoice:
     small: ModelChoice | None
     prefix: str
     notes: Mapping[str, str] = field(default_factory=dict)
+    smalls: Mapping[str, ModelChoice] = field(default_factory=dict)
+
+    def of(self, key: str) -> ModelChoice | None:
+        """The model of a key: "large", "small", or "small:NAME" for one of several."""
+        role, _, name = key.partition(":")
+        if name:
+            return self.smalls.get(name)
+        return self.large if role == "large" else self.small
 
 
 @cache
@@ -72,6 +81,7 @@ def choose_pair(
     aligned: bool = False,
     large: str | None = None,
     small: str | None = None,
+    smalls: Sequence[str] = (),
     prefix: str | None = None,
 ) -> PairChoice:
     """The pair for a task.
@@ -83,22 +93,28 @@ def choose_pair(
         aligned: take the preset's aligned small model.
         large: folder or hub id instead of a preset's model.
         small: folder or hub id instead of a preset's model.
+        smalls: several of them, to be compared.
         prefix: instead of the preset's; None for its own ("" with --large and --small).
 
     Raises:
         UsageError: the combination names no pair; the message says what to use instead.
     """
-    if large is not None or small is not None:
+    if large is not None or small is not None or smalls:
         if preset is not None or aligned:
             raise UsageError(
-                "--large/--small", large or small, "cannot be mixed with --preset or --aligned", "leave one out"
+                "--large/--small",
+                large or small or list(smalls),
+                "cannot be mixed with --preset or --aligned",
+                "leave one out",
             )
         names = [ModelChoice(model).short_name for model in (large, small) if model is not None]
+        names += ["several"] if smalls else []
         return PairChoice(
             "+".join(names),
             None if large is None else ModelChoice(large),
             None if small is None else ModelChoice(small),
             "" if prefix is None else prefix,
+            smalls={name: ModelChoice(model) for name, model in zip(names_of(smalls), smalls, strict=True)},
         )
     name = "embedded" if preset is None else preset
     entry = _preset_entry(name, task, kind)
@@ -113,6 +129,12 @@ def choose_pair(
         entry["prefix"] if prefix is None else prefix,
         entry["sources"],
     )
+
+
+def names_of(smalls: Sequence[str]) -> list[str]:
+    """Short names for several small models; whole ones where short ones would be the same."""
+    short = [ModelChoice(model).short_name for model in smalls]
+    return short if len(set(short)) == len(short) else list(smalls)
 
 
 def _preset_entry(name: str, task: str, kind: str) -> dict[str, Any]:

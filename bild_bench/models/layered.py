@@ -79,27 +79,36 @@ class LayeredSession:
 
 
 class _SharedDecoder:
-    """What the two sessions of an early-exit pair share: one cache, and the states that the lower layers left."""
+    """What the two sessions of an early-exit pair share: one cache, and the states that the lower layers left.
+
+    The cache's length is how far the lower layers have read; the upper layers have read a beginning of that.
+    """
 
     def __init__(self, model: FastModel, source: CrossCache, exit_layer: int) -> None:
         self.model, self.source, self.exit_layer = model, source, exit_layer
         self.cache = SelfCache(model.weights)
         self.exit_states = model.weights.embedding.new_empty((0, model.weights.embedding.shape[1]))
-        self.lower_length = 0
+        self.whole_length = 0
 
     def run_lower(self, tokens: Sequence[int]) -> None:
         """New tokens through the first layers; their states are kept for the upper ones."""
-        end = self.lower_length + len(tokens)
-        self.cache.reserve(end)
+        start = self.cache.length
+        self.cache.reserve(start + len(tokens))
         x = embed(self.model.weights, torch.tensor(tokens, device=self.model.device))
-        x = self._run(range(self.exit_layer), x, self.lower_length)
-        self.exit_states = torch.cat((self.exit_states[: self.lower_length], x))
-        self.lower_length = end
+        x = self._run(range(self.exit_layer), x, start)
+        self.exit_states = torch.cat((self.exit_states[:start], x))
+        self.cache.length = start + len(tokens)
 
-    def run_upper(self, start: int, end: int) -> Tensor:
-        """The kept states of positions start to end through the remaining layers."""
+    def run_upper(self, end: int) -> Tensor:
+        """The kept states of positions that the upper layers have not seen, up to end, through those layers."""
+        start, self.whole_length = self.whole_length, end
         layers = range(self.exit_layer, len(self.model.weights.layers))
         return self._run(layers, self.exit_states[start:end], start)
+
+    def truncate(self, length: int) -> None:
+        """For both sessions: they read one text, and what replaces its end is new to either."""
+        self.cache.length = min(length, self.cache.length)
+        self.whole_length = min(length, self.whole_length)
 
     def rows(self, states: Tensor) -> TensorRows:
         return TensorRows(before_head(self.model.weights, states), self.model.project)
@@ -117,16 +126,16 @@ class LowerSession:
 
     @property
     def length(self) -> int:
-        return self._shared.lower_length
+        return self._shared.cache.length
 
     @torch.inference_mode()
     def extend(self, tokens: Sequence[int]) -> TensorRows:
-        start = self._shared.lower_length
+        start = self.length
         self._shared.run_lower(tokens)
         return self._shared.rows(self._shared.exit_states[start:])
 
     def truncate(self, length: int) -> None:
-        self._shared.lower_length = min(length, self._shared.lower_length)
+        self._shared.truncate(length)
 
 
 class WholeSession:
@@ -134,23 +143,21 @@ class WholeSession:
 
     def __init__(self, shared: _SharedDecoder) -> None:
         self._shared = shared
-        self._length = 0
 
     @property
     def length(self) -> int:
-        return self._length
+        return self._shared.whole_length
 
     @torch.inference_mode()
     def extend(self, tokens: Sequence[int]) -> TensorRows:
-        start, end = self._length, self._length + len(tokens)
-        unseen = tokens[self._shared.lower_length - start :]
+        start = self.length
+        unseen = tokens[self._shared.cache.length - start :]
         if unseen:
             self._shared.run_lower(unseen)
-        self._length = end
-        return self._shared.rows(self._shared.run_upper(start, end))
+        return self._shared.rows(self._shared.run_upper(start + len(tokens)))
 
     def truncate(self, length: int) -> None:
-        self._length = min(length, self._length)
+        self._shared.truncate(length)
 
 
 def early_exit_sessions(model: FastModel, source: CrossCache, exit_layer: int) -> tuple[LowerSession, WholeSession]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -23,15 +25,31 @@ def load_tokenizer(checkpoint: Checkpoint, option: str) -> Any:
         DataError: there is none, or its files are damaged.
     """
     try:
-        return transformers.AutoTokenizer.from_pretrained(checkpoint.tokenizer_path, local_files_only=True)
+        # Said aloud: left open, the library asks on the terminal whether it may run the folder's own code.
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            checkpoint.tokenizer_path, local_files_only=True, trust_remote_code=False
+        )
     except Exception as error:
         # The library raises whatever its tokenizer back-ends raise; no narrower class covers them.
-        raise DataError(
-            option,
-            str(checkpoint.tokenizer_path),
-            f"has no tokenizer that can be loaded ({_reason(error)})",
-            "add tokenizer.json or the sentencepiece model to the folder",
-        ) from error
+        raise _no_tokenizer(checkpoint, option, f"has no tokenizer that can be loaded ({_reason(error)})") from error
+    absent = _absent_vocabulary(checkpoint.tokenizer_path, tokenizer)
+    if absent:
+        raise _no_tokenizer(checkpoint, option, f"has no tokenizer (neither tokenizer.json nor {', '.join(absent)})")
+    return tokenizer
+
+
+def _no_tokenizer(checkpoint: Checkpoint, option: str, problem: str) -> DataError:
+    fix = "add tokenizer.json or the sentencepiece model to the folder"
+    return DataError(option, str(checkpoint.tokenizer_path), problem, fix)
+
+
+def _absent_vocabulary(folder: Path, tokenizer: Any) -> list[str]:
+    """Vocabulary files that are not there; without them the library makes up a tokenizer with an empty vocabulary."""
+    if (folder / "tokenizer.json").is_file():
+        return []
+    optional = ("tokenizer_file", "tokenizer_config_file", "target_vocab_file")
+    needed = [name for kind, name in tokenizer.vocab_files_names.items() if kind not in optional]
+    return [name for name in needed if not (folder / name).is_file()]
 
 
 def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> Any:
@@ -44,9 +62,8 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
         dtype: a key of `DTYPES`.
 
     Raises:
-        DataError: not an encoder-decoder, or weights missing, damaged or not finite.
+        DataError: weights missing, damaged, of another shape, or not finite.
     """
-    _require_encoder_decoder(checkpoint, option)
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     try:
@@ -54,30 +71,30 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
             checkpoint.path,
             dtype=DTYPES[dtype],
             local_files_only=True,
+            trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
+            # Told apart below: the library's own refusal names no weight.
+            ignore_mismatched_sizes=True,
             # One token and a block of tokens give the same bfloat16 scores only without the fused attention kernel.
             attn_implementation="eager" if dtype == "bfloat16" else None,
         )
-    except (SafetensorError, OSError, ValueError, RuntimeError, KeyError) as error:
+    except Exception as error:
+        # Damaged weights and impossible shapes end in errors of safetensors, torch, the library and Python itself.
         raise DataError(
             option, checkpoint.name, f"cannot be loaded ({_reason(error)})", "fetch or save the checkpoint anew"
         ) from error
-    missing = sorted(info["missing_keys"])
-    if missing:
-        raise DataError(
-            option,
-            checkpoint.name,
-            f"lacks {len(missing)} weights, {missing[0]} among them",
-            "fetch or save the checkpoint anew",
-        )
-    broken = next((name for name, weight in model.named_parameters() if not torch.isfinite(weight).all()), None)
+    problem = _wrong_weights(checkpoint, model, info)
+    if problem is not None:
+        raise DataError(option, checkpoint.name, problem, "fetch or save the checkpoint anew")
+    tensors = (*model.named_parameters(), *model.named_buffers())
+    broken = next((name for name, tensor in tensors if not torch.isfinite(tensor).all()), None)
     if broken is not None:
         raise DataError(
             option,
             checkpoint.name,
             f"weight {broken} holds NaN or infinity in {dtype}",
-            "use --dtype float32, or another checkpoint",
+            "use --dtype float32, or another checkpoint" if dtype == "float16" else "use another checkpoint",
         )
     if dtype == "float64":
         _make_norms_exact(model)
@@ -108,6 +125,10 @@ def check_device(device: str) -> str:
     Raises:
         UsageError: the device is not known or not there.
     """
+    if re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", device) is None:
+        raise UsageError(
+            "--device", device, "is not known (allowed: auto, cpu, cuda, cuda:N, mps)", "try --device auto"
+        )
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -116,17 +137,22 @@ def check_device(device: str) -> str:
         raise UsageError(
             "--device",
             device,
-            f"torch cannot use it ({_reason(error)}; allowed: auto, cpu, cuda, cuda:N, mps)",
+            f"torch cannot use it here ({_reason(error)})",
             "try --device auto",
         ) from error
     return device
 
 
-def _require_encoder_decoder(checkpoint: Checkpoint, option: str) -> None:
+def require_encoder_decoder(checkpoint: Checkpoint, option: str) -> None:
+    """Check the configuration, before anything else is loaded.
+
+    Raises:
+        DataError: it names no encoder-decoder that the library knows, or impossible values.
+    """
     config = checkpoint.file_json("config.json")
     kind = config.get("model_type")
     known = transformers.models.auto.modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         what = "names no model_type" if kind is None else f"is of type {kind}, which is no encoder-decoder text model"
         raise DataError(
             option,
@@ -134,6 +160,39 @@ def _require_encoder_decoder(checkpoint: Checkpoint, option: str) -> None:
             f"{what} (allowed: {', '.join(sorted(known))})",
             "give a sequence-to-sequence checkpoint",
         )
+    try:
+        transformers.AutoConfig.from_pretrained(checkpoint.path, local_files_only=True, trust_remote_code=False)
+    except Exception as error:
+        # Each configuration class checks its fields in its own way.
+        raise DataError(
+            option, checkpoint.name, f"its config.json cannot be used ({_reason(error)})", "restore the file"
+        ) from error
+
+
+def _wrong_weights(checkpoint: Checkpoint, model: Any, info: Any) -> str | None:
+    """What is wrong with the weights that were read, in words."""
+    if info["mismatched_keys"]:
+        name, found, wanted = min(info["mismatched_keys"])
+        return f"weight {name} has shape {list(found)}, its configuration wants {list(wanted)}"
+    missing = sorted(info["missing_keys"])
+    # T5's configuration insists on a tied head whatever the file says, and the library would tie one that is lost.
+    own_head = checkpoint.file_json("config.json").get("tie_word_embeddings") is False
+    if own_head and model.config.tie_word_embeddings and not _has_weight(checkpoint, "lm_head.weight"):
+        missing.insert(0, "lm_head.weight")
+    if missing:
+        return f"lacks {len(missing)} of its weights, {missing[0]} first"
+    modules = dict(model.named_modules())
+    layers = [found[0] for name in info["unexpected_keys"] if (found := re.match(r".*\.(block|layers)\.\d+", name))]
+    surplus = sorted(layer for layer in layers if layer not in modules)
+    return f"holds weights of {surplus[0]}, for which its configuration has no layer" if surplus else None
+
+
+def _has_weight(checkpoint: Checkpoint, name: str) -> bool:
+    for path in checkpoint.path.glob("*.safetensors"):
+        with safe_open(path, framework="pt") as weights:
+            if name in weights.keys():  # noqa: SIM118  (an open file, not a mapping)
+                return True
+    return False
 
 
 class _ExactNorm(nn.Module):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -11,11 +11,18 @@ from torch import Tensor
 
 from bild_bench.decoding.records import Limits
 from bild_bench.decoding.session import Session
-from bild_bench.errors import DataError, UsageError
+from bild_bench.errors import DataError, UsageError, unknown_name
 from bild_bench.models.checkpoint import Checkpoint, find_checkpoint
 from bild_bench.models.choice import ModelChoice, PairChoice
 from bild_bench.models.fast import FAST_MODEL_TYPES, FastModel
-from bild_bench.models.library import check_device, load_exit_classifier, load_model, load_tokenizer
+from bild_bench.models.library import (
+    DTYPES,
+    check_device,
+    load_exit_classifier,
+    load_model,
+    load_tokenizer,
+    require_encoder_decoder,
+)
 from bild_bench.models.reference import ReferenceModel
 from bild_bench.models.rules import GenerationRules, read_rules
 from bild_bench.models.special_ids import SpecialIds, agree, read_special_ids, vocabulary_of
@@ -54,12 +61,12 @@ class Pair:
         label: as shown in tables and results.
         prefix: put before every source text.
         tokenizer: the library's, shared by both models.
-        models: role -> model; only the roles that were asked for.
+        models: key -> model; only those that were asked for. A key is a role, or "small:NAME" for one of several.
         special: start, end and pad ids.
         rules: from the large model's generation_config; they hold for both.
         device: as torch names it.
         dtype: a key of `library.DTYPES`.
-        library: role -> the library's own model, for the roles that peers need.
+        library: key -> the library's own model, for those that peers need.
     """
 
     label: str
@@ -71,6 +78,16 @@ class Pair:
     device: str
     dtype: str
     library: dict[str, Any] = field(default_factory=dict)
+
+    def using(self, models: Mapping[str, str]) -> Pair:
+        """The pair as one point sees it: role -> key of the model that it uses."""
+        if all(role == key for role, key in models.items()):
+            return self
+        return replace(
+            self,
+            models={role: self.models[key] for role, key in models.items()},
+            library={role: self.library[key] for role, key in models.items() if key in self.library},
+        )
 
     def limits(self, max_tokens: int) -> Limits:
         """Where decoding starts and stops, for this pair."""
@@ -100,9 +117,12 @@ class Pair:
         """One token's own text after the tokens before it; special tokens by their name."""
         if token in self.tokenizer.all_special_ids:
             return str(self.tokenizer.convert_ids_to_tokens(token))
-        shorter = self.tokenizer.decode(list(before), skip_special_tokens=True)
-        longer = self.tokenizer.decode([*before, token], skip_special_tokens=True)
-        return str(longer[len(shorter) :])
+        shorter, longer = (
+            # A character made of several tokens is shown with its last one; until then it decodes to U+FFFD.
+            str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).rstrip("\ufffd")
+            for ids in (before, [*before, token])
+        )
+        return longer[len(shorter) :]
 
     def describe(self) -> dict[str, Any]:
         """What the record says of the pair."""
@@ -112,58 +132,71 @@ class Pair:
             "special_ids": {"start": self.special.start, "ends": list(self.special.ends), "pad": self.special.pad},
             "rules": self.rules.applied,
             "search_settings_ignored": self.rules.ignored,
-            **{role: loaded.description for role, loaded in self.models.items()},
+            **{key: loaded.description for key, loaded in self.models.items()},
         }
 
 
 def load_pair(
     choice: PairChoice,
-    roles: Sequence[str] = ("large", "small"),
+    keys: Sequence[str] = ("large", "small"),
     *,
     device: str = "auto",
     dtype: str = "float32",
     session: str = "auto",
-    library_roles: Sequence[str] = (),
+    library_keys: Sequence[str] = (),
     announce: Callable[[str], None] = lambda line: None,
 ) -> Pair:
-    """Load the models for these roles and check that they fit together.
+    """Load the models of these keys and check that they fit together.
 
     Args:
         choice: see `choose_pair`.
-        roles: of "large" and "small".
+        keys: of "large", "small", and "small:NAME" for one of several small models.
         device: "auto", "cpu", "cuda", "cuda:N" or "mps".
         dtype: a key of `library.DTYPES`.
         session: "fast" for our own decoder (T5 family), "reference" for the library's modules, "auto" for the fast one
             where the architecture allows it.
-        library_roles: roles that are loaded as the library's own models too, for peers (as much memory again).
+        library_keys: those that are loaded as the library's own models too, for peers (as much memory again).
         announce: called with one line before something slow starts.
 
     Raises:
-        UsageError: a role without a model, an impossible device or session kind.
+        UsageError: a role without a model, an impossible device, dtype or session kind.
         DataError: a checkpoint cannot be used, or the two do not fit together.
     """
     device = check_device(device)
-    checkpoints = {role: find_checkpoint(_chosen(choice, role), f"--{role}", announce) for role in roles}
-    tokenizers = {role: load_tokenizer(checkpoint, f"--{role}") for role, checkpoint in checkpoints.items()}
-    agree(tokenizers, {role: checkpoint.name for role, checkpoint in checkpoints.items()})
-    main = roles[0] if "large" not in roles else "large"
+    _require_known("--dtype", dtype, DTYPES)
+    _require_known("--session", session, SESSION_KINDS)
+    checkpoints = {key: find_checkpoint(_chosen(choice, key), _option(key), announce) for key in keys}
+    for key, checkpoint in checkpoints.items():
+        require_encoder_decoder(checkpoint, _option(key))
+    tokenizers = {key: load_tokenizer(checkpoint, _option(key)) for key, checkpoint in checkpoints.items()}
+    agree(tokenizers, {key: checkpoint.name for key, checkpoint in checkpoints.items()})
+    main = keys[0] if "large" not in keys else "large"
     vocabulary = vocabulary_of(tokenizers[main])
-    library = {role: load_model(checkpoint, f"--{role}", device, dtype) for role, checkpoint in checkpoints.items()}
-    special = read_special_ids(library, vocabulary, {role: checkpoint.name for role, checkpoint in checkpoints.items()})
-    rules = read_rules(library[main].generation_config, checkpoints[main].name)
+    library = {key: load_model(checkpoint, _option(key), device, dtype) for key, checkpoint in checkpoints.items()}
+    special = read_special_ids(library, vocabulary, {key: checkpoint.name for key, checkpoint in checkpoints.items()})
+    rules = read_rules(library[main].generation_config, vocabulary, checkpoints[main].name)
     models = {
-        role: _loaded(checkpoints[role], library.pop(role), vocabulary, special.start, session, f"--{role}")
-        for role in roles
+        key: _loaded(checkpoints[key], library.pop(key), vocabulary, special.start, session, _option(key))
+        for key in keys
     }
-    peers = {role: load_model(checkpoints[role], f"--{role}", device, dtype) for role in library_roles}
+    peers = {key: load_model(checkpoints[key], _option(key), device, dtype) for key in library_keys}
     return Pair(choice.label, choice.prefix, tokenizers[main], models, special, rules, device, dtype, peers)
 
 
-def _chosen(choice: PairChoice, role: str) -> ModelChoice:
-    chosen = choice.large if role == "large" else choice.small
+def _require_known(option: str, value: str, known: Iterable[str]) -> None:
+    if value not in known:
+        raise unknown_name(option, value, known)
+
+
+def _option(key: str) -> str:
+    return f"--{key.partition(':')[0]}"
+
+
+def _chosen(choice: PairChoice, key: str) -> ModelChoice:
+    chosen, option = choice.of(key), _option(key)
     if chosen is None:
         raise UsageError(
-            f"--{role}", None, "this mode needs a model for it (allowed: a folder or a hub id)", f"add --{role} PATH"
+            option, None, "this mode needs a model for it (allowed: a folder or a hub id)", f"add {option} PATH"
         )
     return chosen
 
@@ -171,8 +204,6 @@ def _chosen(choice: PairChoice, role: str) -> ModelChoice:
 def _loaded(
     checkpoint: Checkpoint, library_model: Any, vocabulary: int, start_id: int, session: str, option: str
 ) -> LoadedModel:
-    if session not in SESSION_KINDS:
-        raise UsageError("--session", session, f"must be one of {', '.join(SESSION_KINDS)}", "leave it out for auto")
     config = library_model.config
     can_be_fast = config.model_type in FAST_MODEL_TYPES
     if session == "fast" and not can_be_fast:

@@ -37,7 +37,8 @@ _REFUSED = {
     "exponential_decay_length_penalty": (None,),
     "guidance_scale": (None, 1.0),
     "watermarking_config": (None,),
-    "forced_decoder_ids": (None,),
+    "force_words_ids": (None,),
+    "stop_strings": (None,),
 }
 # Search and sampling settings concern how a text is found, not which texts are possible: ours come from the method.
 _IGNORED = {
@@ -114,15 +115,16 @@ class RuledSession:
         self._session.truncate(length)
 
 
-def read_rules(config: Any, name: str) -> GenerationRules:
+def read_rules(config: Any, vocabulary: int, name: str) -> GenerationRules:
     """Sort a loaded model's generation_config into rules applied, ignored, and refused.
 
     Args:
         config: the library's GenerationConfig.
+        vocabulary: ids at and beyond this are masked (they are not in the tokenizer).
         name: the checkpoint's name, for the error.
 
     Raises:
-        DataError: a rule is set that is not supported; it is named.
+        DataError: a rule is set that is not supported, or forces an id that is masked; it is named.
     """
     for rule, neutral in _REFUSED.items():
         value = getattr(config, rule, None)
@@ -134,7 +136,15 @@ def read_rules(config: Any, name: str) -> GenerationRules:
                 "remove it from the file if the texts may be decoded without it",
             )
     found = {rule: getattr(config, rule, None) for rule in _APPLIED}
-    applied = {rule: value for rule, value in found.items() if value not in (None, 0, []) or _is_token(rule, value)}
+    applied: dict[str, Any] = {
+        rule: value for rule, value in found.items() if value not in (None, 0, []) or _is_token(rule, value)
+    }
+    if "bad_words_ids" in applied:
+        # The library refuses to ban an id that has no score; one that is masked can never be written anyway.
+        words = [word for word in applied.pop("bad_words_ids") if max(word) < vocabulary]
+        applied |= {"bad_words_ids": words} if words else {}
+    for rule in ("forced_bos_token_id", "forced_eos_token_id"):
+        _require_known_ids(rule, applied.get(rule, []), vocabulary, name)
     ignored = {key: getattr(config, key, None) for key in _IGNORED}
     return GenerationRules(applied, {key: value for key, value in ignored.items() if value not in _IGNORED[key]})
 
@@ -142,3 +152,14 @@ def read_rules(config: Any, name: str) -> GenerationRules:
 def _is_token(rule: str, value: Any) -> bool:
     """A forced token may well have the id 0."""
     return rule.startswith("forced_") and isinstance(value, int)
+
+
+def _require_known_ids(rule: str, value: Any, vocabulary: int, name: str) -> None:
+    ids = value if isinstance(value, list) else [value]
+    if not all(0 <= token < vocabulary for token in ids):
+        raise DataError(
+            f"{name}/generation_config.json: {rule}",
+            value,
+            f"its tokenizer does not have that id (allowed: 0 to {vocabulary - 1})",
+            "correct generation_config.json",
+        )

@@ -62,7 +62,7 @@ def read_special_ids(models: Mapping[str, Any], vocabulary: int, names: Mapping[
         names: role -> checkpoint's name, for the error.
 
     Raises:
-        DataError: an id is missing, differs, or a model scores fewer ids than the tokenizer has.
+        DataError: an id is missing, not in the tokenizer, or differs; a model scores fewer ids than the tokenizer has.
     """
     found: dict[str, SpecialIds] = {}
     for role, model in models.items():
@@ -74,7 +74,7 @@ def read_special_ids(models: Mapping[str, Any], vocabulary: int, names: Mapping[
                 f"scores {width} ids, its tokenizer has {vocabulary}",
                 "give the tokenizer it was trained with",
             )
-        found[role] = _special_ids_of(model, f"--{role}", names[role])
+        found[role] = _special_ids_of(model, vocabulary, f"--{role}", names[role])
     first, *others = found
     for role in others:
         if found[role] != found[first]:
@@ -87,16 +87,21 @@ def read_special_ids(models: Mapping[str, Any], vocabulary: int, names: Mapping[
     return found[first]
 
 
-def _special_ids_of(model: Any, option: str, name: str) -> SpecialIds:
+def _special_ids_of(model: Any, vocabulary: int, option: str, name: str) -> SpecialIds:
     def setting(field: str) -> Any:
         value = getattr(model.generation_config, field, None)
         return getattr(model.config, field, None) if value is None else value
 
     start, ends = setting("decoder_start_token_id"), setting("eos_token_id")
     for field, value in (("decoder_start_token_id", start), ("eos_token_id", ends)):
-        if value is None:
+        if value is None or value == []:
             raise DataError(option, name, f"its configuration names no {field}", "add it to generation_config.json")
-    return SpecialIds(start, tuple(ends) if isinstance(ends, list) else (ends,), setting("pad_token_id"))
+        ids = value if field == "eos_token_id" and isinstance(value, list) else [value]
+        if not all(isinstance(each, int) and 0 <= each < vocabulary for each in ids):
+            problem = f"{field} is {value}, which its tokenizer does not have (allowed: 0 to {vocabulary - 1})"
+            raise DataError(option, name, problem, "correct generation_config.json")
+    ends = ends if isinstance(ends, list) else [ends]
+    return SpecialIds(start, tuple(sorted(set(ends))), setting("pad_token_id"))
 
 
 def _difference(one: Any, other: Any) -> str | None:

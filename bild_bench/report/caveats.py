@@ -41,6 +41,11 @@ def _of_point(point: PointSummary, failed: pd.DataFrame) -> list[str]:
     if point.errors:
         first = failed.loc[failed["point_id"] == point.point_id, "error"].iloc[0]
         found.append(f"{point.errors} failed and are left out of every figure (the first: {first})")
+    if point.diverged_texts and point.divergence_margin_max is not None:
+        found.append(
+            f"claims the baseline's tokens, yet {point.diverged_texts} of {point.texts} texts have others: largest"
+            f" margin {point.divergence_margin_max:.2g} logits (rounding breaks ties; more than that is a fault)"
+        )
     if point.hit_limit is not None and point.hit_limit > 0:
         found.append(f"{point.hit_limit} of the outputs ended at the length limit")
     if point.length_ratio is not None and abs(point.length_ratio - 1) > _LENGTH_TOLERANCE:

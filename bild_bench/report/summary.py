@@ -2,23 +2,26 @@
 
 Only rows with status "ok" count. A null among the rows of a sum makes the sum unknown (None), never smaller, and a
 figure whose denominator is 0 is None too. Draws of one text are further rows, paired with the baseline's draw of the
-same number.
+same number; they are no further texts, so that intervals resample a text with all its draws.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from bild_bench.measure.intervals import Estimate, percentile_interval, ratio_of_sums, resampled_sums
-from bild_bench.measure.quality import Score, quality_interval, score
+from bild_bench.measure.quality import Score, score
+from bild_bench.measure.quality_intervals import mean_quality_interval
 from bild_bench.report.caveats import caveats
+from bild_bench.report.claims import average_exit_layer, divergence
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bild_bench.measure.intervals import Floats
     from bild_bench.measure.quality import Metric
     from bild_bench.results import Experiment
 
@@ -34,7 +37,7 @@ _PARTS: dict[str, dict[str, str]] = {
     **{name: {"value": "", "low": "_low", "high": "_high"} for name in _ESTIMATES},
 }
 _WORDS = ("experiment_id", "point_id", "point", "method", "role", "quality_metric", "quality_signature")
-_COUNTS = ("texts", "paired_texts", "errors", "truncated", "hit_limit", "small_calls", "large_calls")
+_COUNTS = ("texts", "paired_texts", "errors", "truncated", "hit_limit", "small_calls", "large_calls", "diverged_texts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +45,8 @@ class PointSummary:
     """One point's figures; None where unknown. Percentages are of generated tokens, but for identical_pct.
 
     texts: texts with an ok row. errors, truncated, hit_limit: rows that failed, whose source was cut, that ended at the
-    length limit. quality_low, quality_high: 95 % bootstrap interval over texts.
+    length limit. quality: the mean over draws of each draw's corpus score, quality_spread its sample standard deviation
+    over draws (None with one draw), quality_low and quality_high the mean's 95 % bootstrap interval over texts.
 
     Against the baseline, over paired_texts only (ok in both, same process and machine): speedup_total and
     speedup_decoding are summed baseline seconds over summed seconds, speedup_per_token is baseline decode seconds a
@@ -50,7 +54,11 @@ class PointSummary:
     share of texts whose ids equal the baseline's.
 
     Over all ok rows: ms_per_token is decode milliseconds a generated token; fallback_pct counts fallbacks and
-    cap_handovers, low_confidence_pct fallbacks alone; small_share_pct and large_share_pct say who chose the tokens.
+    cap_handovers, low_confidence_pct fallbacks alone; small_share_pct and large_share_pct say who chose the tokens;
+    average_exit_layer is the mean layer, from 1, at which a token was decided, for methods that leave early.
+
+    For a point that claims the baseline's tokens: diverged_texts have others, and divergence_margin_max is the most by
+    which the large model prefers the baseline's token where one first differs, in logits (None: none differs).
     """
 
     point_id: str
@@ -63,6 +71,7 @@ class PointSummary:
     truncated: int
     hit_limit: int | None
     quality: Score | None
+    quality_spread: float | None
     quality_low: float | None
     quality_high: float | None
     speedup_total: Estimate | None
@@ -80,6 +89,9 @@ class PointSummary:
     small_calls: int | None
     large_calls: int | None
     identical_pct: float | None
+    average_exit_layer: float | None
+    diverged_texts: int | None
+    divergence_margin_max: float | None
 
 
 @dataclass(frozen=True)
@@ -127,8 +139,9 @@ def _summarise_point(
     ok = rows[rows["status"] == "ok"]
     pairs = baseline.merge(ok, on=_PAIRED_BY, suffixes=("_base", ""))
     seed = experiment.run.seed
-    quality, low, high = _quality(ok, experiment)
+    quality, spread, low, high = _quality(ok, experiment)
     generated = _total(ok["generated"])
+    diverged_texts, margin = divergence(point, ok, baseline)
     return PointSummary(
         **{name: point[name] for name in ("point_id", "point", "method", "role")},
         texts=ok["text_id"].nunique(),
@@ -137,6 +150,7 @@ def _summarise_point(
         truncated=int(rows["source_truncated"].sum()),
         hit_limit=_count(ok["hit_limit"]),
         quality=quality,
+        quality_spread=spread,
         quality_low=low,
         quality_high=high,
         speedup_total=_speedup(pairs, "total_seconds", seed),
@@ -154,6 +168,9 @@ def _summarise_point(
         small_calls=_count(ok["small_calls"]),
         large_calls=_count(ok["large_calls"]),
         identical_pct=_ratio(_identical(pairs), len(pairs), 100),
+        average_exit_layer=average_exit_layer(ok),
+        diverged_texts=diverged_texts,
+        divergence_margin_max=margin,
     )
 
 
@@ -178,20 +195,28 @@ def _identical(pairs: pd.DataFrame) -> int:
     return sum(np.array_equal(base, point) for base, point in both)
 
 
-def _quality(ok: pd.DataFrame, experiment: Experiment) -> tuple[Score | None, float | None, float | None]:
+def _quality(ok: pd.DataFrame, experiment: Experiment) -> tuple[Score | None, float | None, float | None, float | None]:
+    """Score, spread over draws, and the interval's ends."""
     if ok.empty:
-        return None, None, None
+        return None, None, None, None
     metric = cast("Metric", experiment.run.metric)
-    hypotheses, references = list(ok["output_text"]), [list(texts) for texts in ok["references"]]
-    low, high = quality_interval(metric, hypotheses, references, seed=experiment.run.seed)
-    return score(metric, hypotheses, references), low, high
+    draws = [
+        (list(rows["text_id"]), list(rows["output_text"]), [list(texts) for texts in rows["references"]])
+        for _, rows in ok.groupby("draw")
+    ]
+    scores = [score(metric, hypotheses, references) for _, hypotheses, references in draws]
+    values = [one.value for one in scores]
+    low, high = mean_quality_interval(metric, draws, seed=experiment.run.seed)
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return replace(scores[0], value=float(np.mean(values))), spread, low, high
 
 
 def _speedup(pairs: pd.DataFrame, seconds: str, seed: int) -> Estimate | None:
-    base, point = pairs[f"{seconds}_base"], pairs[seconds]
-    if _ratio(_total(base), _total(point)) is None:
+    columns = [f"{seconds}_base", seconds]
+    if _ratio(_total(pairs[columns[0]]), _total(pairs[columns[1]])) is None:
         return None
-    return ratio_of_sums(base.to_numpy(), point.to_numpy(), seed=seed, resamples=_RESAMPLES, level=_LEVEL)
+    base, point = _by_text(pairs, columns).T
+    return ratio_of_sums(base, point, seed=seed, resamples=_RESAMPLES, level=_LEVEL)
 
 
 def _speedup_per_token(pairs: pd.DataFrame, seed: int) -> Estimate | None:
@@ -201,11 +226,16 @@ def _speedup_per_token(pairs: pd.DataFrame, seed: int) -> Estimate | None:
     value = _ratio(_ratio(totals[0], totals[1]), _ratio(totals[2], totals[3]))
     if value is None:
         return None
-    figures = pairs[columns].to_numpy(dtype=np.float64)
+    figures = _by_text(pairs, columns)
     sums = resampled_sums(figures, seed=seed, resamples=_RESAMPLES)
     with np.errstate(divide="ignore", invalid="ignore"):
         resampled = (sums[:, 0] / sums[:, 1]) / (sums[:, 2] / sums[:, 3])
-    return Estimate(value, *percentile_interval(resampled, texts=len(pairs), level=_LEVEL))
+    return Estimate(value, *percentile_interval(resampled, texts=len(figures), level=_LEVEL))
+
+
+def _by_text(pairs: pd.DataFrame, columns: list[str]) -> Floats:
+    """Each text's sums over its draws, shape (texts, columns)."""
+    return pairs.groupby("text_id", sort=False)[columns].sum().to_numpy(dtype=np.float64)
 
 
 def _flat(point: PointSummary) -> dict[str, Any]:

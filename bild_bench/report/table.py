@@ -23,11 +23,13 @@ UNKNOWN = "-"
 # A narrow terminal gets these as two tables, a wide one as one.
 SPEED = ("quality", "total speed-up", "decoding speed-up", "ms/token")
 TOKENS = ("fallback %", "low-conf %", "rollback %", "by S %", "by L %")
+# Only where some point leaves the decoder early.
+EXIT = "exit layer"
 
 _METRIC_NAMES = {"bleu": "BLEU", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
 
 _CELLS: dict[str, Callable[[PointSummary], str]] = {
-    "quality": lambda point: _figure(None if point.quality is None else point.quality.value, 2),
+    "quality": lambda point: _quality(point),
     "total speed-up": lambda point: _times(point.speedup_total),
     "decoding speed-up": lambda point: _times(point.speedup_decoding),
     "ms/token": lambda point: _figure(point.ms_per_token, 2),
@@ -36,11 +38,12 @@ _CELLS: dict[str, Callable[[PointSummary], str]] = {
     "rollback %": lambda point: _figure(point.rollback_pct, 1),
     "by S %": lambda point: _figure(point.small_share_pct, 1),
     "by L %": lambda point: _figure(point.large_share_pct, 1),
+    EXIT: lambda point: _figure(point.average_exit_layer, 2),
 }
 
 
-def render(summary: Summary, run: RunRecord, columns: tuple[str, ...] = SPEED + TOKENS, *, note: bool = True) -> Table:
-    """One row a point, with columns out of SPEED and TOKENS.
+def render(summary: Summary, run: RunRecord, columns: tuple[str, ...] | None = None, *, note: bool = True) -> Table:
+    """One row a point, with columns out of SPEED, TOKENS and EXIT; all that apply where None are given.
 
     Speed-ups read "1.43x [1.38, 1.49]": the paired figure, total or decoding only, and its 95 % interval.
 
@@ -51,16 +54,17 @@ def render(summary: Summary, run: RunRecord, columns: tuple[str, ...] = SPEED + 
     from rich.table import Table
     from rich.text import Text
 
+    shown = SPEED + token_columns(summary) if columns is None else columns
     # Text and not str throughout: rich takes square brackets in a str for markup.
     caption = Text(caption_of(summary, run)) if note else None
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.caption, table.caption_justify, table.caption_style = caption, "left", "none"
     table.add_column("point", overflow="fold")
-    for name in columns:
+    for name in shown:
         heading = _METRIC_NAMES.get(run.metric, run.metric) if name == "quality" else name
         table.add_column(heading, justify="right", no_wrap=True)
     for point in summary.points:
-        table.add_row(Text(point.point), *(Text(_CELLS[name](point)) for name in columns))
+        table.add_row(Text(point.point), *(Text(_CELLS[name](point)) for name in shown))
     return table
 
 
@@ -69,7 +73,7 @@ def print_table(console: Console, summary: Summary, run: RunRecord) -> None:
     tables = [render(summary, run, note=False)]
     unbounded = console.options.update(width=10_000)
     if console.measure(tables[0], options=unbounded).maximum > console.width:
-        tables = [render(summary, run, columns, note=False) for columns in (SPEED, TOKENS)]
+        tables = [render(summary, run, columns, note=False) for columns in (SPEED, token_columns(summary))]
     for table in tables:
         console.print(table)
         console.print()
@@ -78,18 +82,28 @@ def print_table(console: Console, summary: Summary, run: RunRecord) -> None:
         console.print(line, markup=False, highlight=False)
 
 
+def token_columns(summary: Summary) -> tuple[str, ...]:
+    """Where tokens came from; the layer they left at too where some point tells."""
+    told = any(point.average_exit_layer is not None for point in summary.points)
+    return (*TOKENS, EXIT) if told else TOKENS
+
+
 def caption_of(summary: Summary, run: RunRecord) -> str:
     """Texts, data label, split, pair, device, dtype and threads; what the interval is; the scores' signature."""
     texts = max((point.texts for point in summary.points), default=0)
     parts = [_counted(texts, "text") + f" of {run.data_label} ({run.split})", f"pair {run.pair_label}"]
     device, dtype = run.environment.get("device"), run.configuration.get("dtype")
     parts += [str(value) for value in (device, run.environment.get("gpu_name"), dtype) if value is not None]
-    threads = run.environment.get("threads")
+    threads, draws = run.environment.get("threads"), run.configuration.get("draws", 1)
     if threads is not None:
         parts.append(_counted(threads, "thread"))
+    if draws > 1:
+        parts.append(f"{draws} draws a text")
     signatures = sorted({point.quality.signature for point in summary.points if point.quality is not None})
-    meaning = "speed-ups: paired with the baseline, total and decoding only, [95 % interval]"
-    return "\n".join([", ".join(parts), meaning, *signatures])
+    meaning = ["speed-ups: paired with the baseline, total and decoding only, [95 % interval]"]
+    if any(point.quality_spread is not None for point in summary.points):
+        meaning.append("quality: mean ± standard deviation over draws")
+    return "\n".join([", ".join(parts), *meaning, *signatures])
 
 
 def to_json(summary: Summary, run: RunRecord) -> dict[str, Any]:
@@ -100,10 +114,21 @@ def to_json(summary: Summary, run: RunRecord) -> dict[str, Any]:
     about = asdict(run)
     del about["texts_expected"]
     return {
-        "run": _strict(about),
-        "points": [_strict(asdict(point)) for point in summary.points],
+        "run": strict_values(about),
+        "points": [strict_values(asdict(point)) for point in summary.points],
         "warnings": list(summary.warnings),
     }
+
+
+def strict_values(value: Any) -> Any:
+    """JSON values that every reader takes: NaN becomes null, an infinity the string "inf" or "-inf"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    if isinstance(value, Mapping):
+        return {key: strict_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [strict_values(item) for item in value]
+    return value
 
 
 def _counted(number: int, noun: str) -> str:
@@ -114,6 +139,12 @@ def _figure(value: float | None, digits: int) -> str:
     return UNKNOWN if value is None else f"{value:.{digits}f}"
 
 
+def _quality(point: PointSummary) -> str:
+    if point.quality is None or point.quality_spread is None:
+        return _figure(None if point.quality is None else point.quality.value, 2)
+    return f"{point.quality.value:.1f} ± {point.quality_spread:.1f}"
+
+
 def _times(estimate: Estimate | None) -> str:
     if estimate is None:
         return UNKNOWN
@@ -121,13 +152,3 @@ def _times(estimate: Estimate | None) -> str:
     if not estimate.low < estimate.high:
         return f"{estimate.value:.2f}x"
     return f"{estimate.value:.2f}x [{estimate.low:.2f}, {estimate.high:.2f}]"
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    if isinstance(value, Mapping):
-        return {key: _strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
-    return value

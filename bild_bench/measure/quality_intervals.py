@@ -1,0 +1,129 @@
+"""Bootstrap intervals of quality scores over texts (Koehn 2004, Statistical Significance Tests for Machine Translation
+Evaluation). Corpus scores come from sums of each text's statistics, so that a resample scores no text again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from bild_bench.measure.intervals import Floats, percentile_interval, resampled_sums
+from bild_bench.measure.quality import Metric, text_statistics
+
+
+def quality_interval(
+    metric: Metric,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    seed: int,
+    resamples: int = 1000,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """The bootstrap interval (low, high) of `score` over texts, in points; NaN with one text.
+
+    Raises:
+        DataError, UsageError: as `score`; UsageError also for `resamples` or `level` out of range.
+    """
+    one = [(range(len(hypotheses)), hypotheses, references)]
+    return mean_quality_interval(metric, one, seed=seed, resamples=resamples, level=level)
+
+
+def mean_quality_interval(
+    metric: Metric,
+    draws: Sequence[tuple[Sequence[Hashable], Sequence[str], Sequence[Sequence[str]]]],
+    *,
+    seed: int,
+    resamples: int = 1000,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """The interval of the mean over draws of each draw's `score`; a text is resampled with all its draws.
+
+    Draws of one text are no new texts: to resample them apart would make the interval too narrow.
+
+    Args:
+        metric: as for `score`.
+        draws: for each draw its texts' ids, hypotheses and references; a draw may lack some of the texts.
+        seed: the same seed and data give the same interval.
+        resamples: bootstrap resamples.
+        level: coverage of the interval, in (0, 1).
+
+    Raises:
+        DataError, UsageError: as `quality_interval`.
+    """
+    place = {name: row for row, name in enumerate(dict.fromkeys(name for names, _, _ in draws for name in names))}
+    blocks = []
+    for names, hypotheses, references in draws:
+        statistics = text_statistics(metric, hypotheses, references)
+        block = np.zeros((len(place), statistics.shape[1] + 1))
+        # The last column counts texts: a resample may hold more or fewer of a draw that lacks some.
+        block[[place[name] for name in names]] = np.column_stack([statistics, np.ones(len(names))])
+        blocks.append(block)
+    sums = np.split(resampled_sums(np.hstack(blocks), seed=seed, resamples=resamples), len(draws), axis=1)
+    values = np.mean([_corpus_values(metric, part[:, :-1], part[:, -1]) for part in sums], axis=0)
+    return percentile_interval(values, texts=len(place), level=level)
+
+
+def paired_quality_difference(
+    metric: Metric,
+    base_hypotheses: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    seed: int,
+    resamples: int = 1000,
+    level: float = 0.95,
+) -> tuple[float, float, float]:
+    """How much better than the baseline: (difference, low, high) in points, positive where `hypotheses` score higher.
+
+    Both systems are resampled together, so texts that are hard for both do not widen the interval (Koehn 2004, paired
+    bootstrap resampling). With one text low and high are NaN.
+
+    Raises:
+        DataError, UsageError: as `quality_interval`.
+    """
+    base = text_statistics(metric, base_hypotheses, references)
+    other = text_statistics(metric, hypotheses, references)
+    texts, columns = base.shape
+
+    def difference(sums: Floats) -> Floats:
+        count = np.full(len(sums), float(texts))
+        return _corpus_values(metric, sums[:, columns:], count) - _corpus_values(metric, sums[:, :columns], count)
+
+    both = np.hstack([base, other])
+    low, high = percentile_interval(
+        difference(resampled_sums(both, seed=seed, resamples=resamples)), texts=texts, level=level
+    )
+    return float(difference(both.sum(axis=0)[None])[0]), low, high
+
+
+def _corpus_values(metric: Metric, sums: Floats, texts: Floats) -> Floats:
+    """Corpus scores in points, shape (rows,), from column sums of text statistics, shape (rows, columns).
+
+    texts: how many are in each sum, shape (rows,); a sum over none has no score, which is NaN.
+    """
+    if metric != "bleu":
+        with np.errstate(invalid="ignore"):
+            return 100.0 * sums[:, 0] / texts
+    rows = zip(sums.astype(np.int64).tolist(), texts, strict=True)
+    return np.array([_bleu_of_counts(row) if count else np.nan for row, count in rows])
+
+
+def _bleu_of_counts(counts: list[int]) -> float:
+    """Corpus BLEU in points from the ten pooled counts of `text_statistics`, with sacreBLEU's default settings."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    bleu = BLEU()
+    orders = bleu.max_ngram_order
+    pooled = bleu.compute_bleu(
+        correct=counts[2 : 2 + orders],
+        total=counts[2 + orders :],
+        sys_len=counts[0],
+        ref_len=counts[1],
+        smooth_method=bleu.smooth_method,
+        smooth_value=bleu.smooth_value,
+        effective_order=bleu.effective_order,
+        max_ngram_order=orders,
+    )
+    return float(pooled.score)

@@ -1,0 +1,141 @@
+"""The interface for notebooks: load a pair, decode a text, run an experiment."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bild_bench
+from bild_bench import generate, load_pair, run
+from bild_bench.api import Generated
+from bild_bench.data import EMBEDDED_FOLDER
+from bild_bench.errors import UsageError
+
+SOURCES = [json.loads(line)["source"] for line in (EMBEDDED_FOLDER / "de_en.jsonl").read_text("utf-8").splitlines()]
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def pair() -> Any:
+    return load_pair()
+
+
+@pytest.fixture(scope="module")
+def many(pair: Any) -> list[Generated]:
+    """Texts with every kind of token: thresholds under which both fallbacks and rollbacks are frequent."""
+    return [generate(pair, source, alpha_fb=0.4, alpha_rb=0.5) for source in SOURCES[:20]]
+
+
+def test_the_five_lines_of_the_readme_work(tmp_path: Path) -> None:
+    pair = load_pair("iwslt17")
+    generated = generate(pair, "Zwei Hunde laufen über eine Wiese.", alpha_fb=0.5, alpha_rb=2)
+    experiment = run("iwslt17", settings={"alpha_fb": 0.5}, limit=2, warmup=0, threads=1, out=tmp_path / "out")
+    assert generated.text
+    assert generated.text.isprintable()
+    assert len(generated.tokens) == generated.counters.generated
+    assert experiment.directory == tmp_path / "out"
+    assert list(experiment.samples.point) == ["vanilla", "bild fb=0.5 rb=2"] * 2
+
+
+def test_an_experiment_may_do_without_a_baseline(tmp_path: Path) -> None:
+    request: dict[str, Any] = {"limit": 1, "warmup": 0, "threads": 1, "out": tmp_path / "out"}
+    assert list(run("iwslt17", "small", baseline=False, **request).samples.point) == ["small"]
+
+
+def test_the_kept_pieces_join_to_the_text_and_the_tokens(many: list[Generated]) -> None:
+    for generated in many:
+        kept = [piece for piece in generated.pieces if piece.step.kept]
+        assert tuple(piece.step.token for piece in kept) == generated.tokens
+        assert [piece.step.position for piece in kept] == list(range(len(kept)))
+        assert kept[-1].text == "</s>"
+        assert "".join(piece.text for piece in kept[:-1]) == generated.text
+
+
+def test_a_token_in_the_place_of_a_first_one_that_was_cut_starts_the_text(pair: Any) -> None:
+    # Every draft is tested at once, and none is certain enough for a threshold of zero.
+    generated = generate(pair, SOURCES[0], alpha_fb=0, alpha_rb=0, max_draft=1)
+    kept = [piece.text for piece in generated.pieces if piece.step.kept]
+    assert (generated.pieces[0].step.position, generated.pieces[0].step.kept) == (0, False)
+    assert "".join(kept[:-1]) == generated.text
+
+
+def test_pieces_that_were_rolled_back_have_a_text_of_their_own(many: list[Generated]) -> None:
+    cut = [piece for generated in many for piece in generated.pieces if not piece.step.kept]
+    assert cut
+    assert all(piece.step.author == "S" and piece.step.small_max_prob is not None for piece in cut)
+    assert all(piece.text for piece in cut)
+
+
+def test_counters_say_the_same_as_the_trace(many: list[Generated]) -> None:
+    for generated in many:
+        counters, steps = generated.counters, [piece.step for piece in generated.pieces]
+        assert counters.drafted == sum(step.author == "S" for step in steps)
+        assert counters.large_tokens == sum(step.author == "L" for step in steps)
+        assert counters.discarded == sum(not step.kept for step in steps)
+        # A rollback cuts a run of tokens, and the large model's own follows it.
+        runs = [kept for kept, _ in groupby(steps, key=lambda step: step.kept)]
+        assert counters.rollbacks == runs.count(False)
+
+
+def test_thresholds_at_their_ends_are_the_models_alone(pair: Any) -> None:
+    for source in SOURCES[:4]:
+        vanilla, small = generate(pair, source, "vanilla"), generate(pair, source, "small")
+        assert generate(pair, source, alpha_fb=1).tokens == vanilla.tokens
+        assert generate(pair, source, alpha_fb=0).tokens == small.tokens
+        assert {piece.step.author for piece in vanilla.pieces} == {"L"}
+        assert {piece.step.author for piece in small.pieces} == {"S"}
+
+
+def test_a_tasks_limits_hold(pair: Any, tmp_path: Path) -> None:
+    task = (PROJECT / "tasks" / "iwslt17.yaml").read_text("utf-8")
+    short = task.replace("target_limit: 128", "target_limit: 3").replace("source_limit: 1024", "source_limit: 6")
+    (tmp_path / "short.yaml").write_text(short, "utf-8")
+    cut = generate(pair, SOURCES[0], "vanilla", task=str(tmp_path / "short.yaml"))
+    assert (len(cut.tokens), cut.hit_limit, cut.source_truncated) == (3, True, True)
+    whole = generate(pair, SOURCES[0], "vanilla")
+    assert (whole.hit_limit, whole.source_truncated) == (False, False)
+
+
+def test_a_generated_text_as_json_values_holds_all_of_it(many: list[Generated]) -> None:
+    generated = many[0]
+    read = json.loads(json.dumps(generated.as_dict()))
+    assert read["text"] == generated.text
+    assert tuple(read["tokens"]) == generated.tokens
+    assert read["counters"] == generated.counters.as_dict()
+    assert (read["hit_limit"], read["source_truncated"]) == (False, False)
+    names = ["text", "position", "token", "author", "kept", "small_max_prob", "large_nll"]
+    assert [list(step) for step in read["trace"]] == [names] * len(generated.pieces)
+    assert [step["text"] for step in read["trace"]] == [piece.text for piece in generated.pieces]
+
+
+def test_a_model_that_is_not_needed_is_not_loaded() -> None:
+    small = load_pair(roles=("small",))
+    assert set(small.models) == {"small"}
+    assert generate(small, SOURCES[0], "small").text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "message"),
+    [
+        ((" \n",), {}, "TEXT: .* is empty"),
+        (("Hallo", "bilt"), {}, "--mode: 'bilt': not known .* did you mean 'bild'"),
+        (("Hallo", "small"), {"alpha_fb": 0.5}, "--alpha-fb: 0.5: means nothing to --mode small"),
+        (("Hallo",), {"alpha_fb": 2}, "--alpha-fb: 2: must be a number from 0 to 1"),
+        (("Hallo",), {"task": "iwslt18"}, "--task: 'iwslt18': not known"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    pair: Any, arguments: tuple[str, ...], settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        generate(pair, *arguments, **settings)
+
+
+def test_the_package_names_its_interface_and_nothing_else() -> None:
+    assert set(bild_bench.__all__) == {"__version__", "generate", "load_pair", "run"}
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        bild_bench.nothing  # noqa: B018
