@@ -30,7 +30,9 @@ def read_experiment_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
         reason = " ".join(str(error).split())
         raise DataError("--config", str(path), f"cannot be read as YAML ({reason})", "correct the file") from error
     if not isinstance(content, dict):
-        raise DataError("--config", str(path), "must be a mapping of options", "write lines such as alpha-fb: 0.3:0.9:0.1")
+        raise DataError(
+            "--config", str(path), "must be a mapping of options", "write lines such as alpha-fb: 0.3:0.9:0.1"
+        )
     names = set(known)
     options = {}
     for key, value in content.items():
@@ -47,5 +49,7 @@ def _as_option(path: Path, key: str, value: object) -> object:
             raise DataError(f"--config {path.name}: {key}", value, "must be a list of numbers or names", "correct it")
         return ",".join(str(item) for item in value)
     if value is None or isinstance(value, dict):
-        raise DataError(f"--config {path.name}: {key}", value, "must be a value or a list", "correct it, or take it out")
+        raise DataError(
+            f"--config {path.name}: {key}", value, "must be a value or a list", "correct it, or take it out"
+        )
     return value

@@ -9,12 +9,16 @@ import typer
 
 _GRID, _PLAN = "Grid: 0.3:0.9:0.1, 3:10 or 1,2,5", "Plan"
 
-ModesOption = Annotated[str, typer.Option("--mode", help="Methods, such as bild,speculative,calm.", rich_help_panel=_GRID)]
+ModesOption = Annotated[
+    str, typer.Option("--mode", help="Methods, such as bild,speculative,calm.", rich_help_panel=_GRID)
+]
 AlphaFbValues = Annotated[str | None, typer.Option("--alpha-fb", help="bild, bild-early-exit.", rich_help_panel=_GRID)]
 AlphaRbValues = Annotated[
     str | None, typer.Option("--alpha-rb", help="bild, bild-early-exit; inf: never.", rich_help_panel=_GRID)
 ]
-MaxDraftValues = Annotated[str | None, typer.Option("--max-draft", help="bild, bild-early-exit.", rich_help_panel=_GRID)]
+MaxDraftValues = Annotated[
+    str | None, typer.Option("--max-draft", help="bild, bild-early-exit.", rich_help_panel=_GRID)
+]
 FirstValues = Annotated[str | None, typer.Option("--first", help="small,large.", rich_help_panel=_GRID)]
 ExitLayerValues = Annotated[str | None, typer.Option("--exit-layer", help="bild-early-exit.", rich_help_panel=_GRID)]
 GammaValues = Annotated[str | None, typer.Option("--gamma", help="speculative.", rich_help_panel=_GRID)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from bild_bench.errors import DataError
-from bild_bench.measure.quality import Metric, paired_quality_difference, text_statistics
+from bild_bench.measure.quality import Metric, text_statistics
+from bild_bench.measure.quality_intervals import paired_quality_difference
 
 if TYPE_CHECKING:
     import pandas as pd
