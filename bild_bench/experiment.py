@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import random
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,26 @@ import torch
 
 from bild_bench import results
 from bild_bench.data import Example
-from bild_bench.decoding.picking import Greedy, Picker
-from bild_bench.decoding.sampling import Sampler, seed_of
-from bild_bench.errors import DataError, RunError, UsageError
-from bild_bench.measure.divergence import with_divergence
+from bild_bench.errors import RunError, UsageError
+from bild_bench.extending import kept_samples
 from bild_bench.measure.environment import busy_reason, describe_environment, peak_memory
-from bild_bench.measure.timing import Outcome, calibrate, time_text
-from bild_bench.models.pair import Source
+from bild_bench.measure.timing import calibrate
 from bild_bench.parquet import writing
+from bild_bench.passes import decode_text, warm_up
 from bild_bench.plan import Point
-from bild_bench.recording import Pass, point_ids, run_record, sample_record, utc_now
+from bild_bench.pruning import Pruner
+from bild_bench.recording import run_record
 from bild_bench.schema import RunRecord, SampleRecord
 from bild_bench.setup import Announce, Request, Setup, choose, prepare, silent
 
 _LONG_START_SECONDS = 60.0
 
 Track = Callable[[Iterable[Example], int, int], Iterable[Example]]
+Observe = Callable[[RunRecord, Sequence[SampleRecord]], None]
+
+
+def unobserved(run: RunRecord, samples: Sequence[SampleRecord]) -> None:
+    """An `Observe` that does nothing."""
 
 
 def untracked(texts: Iterable[Example], done: int, total: int) -> Iterable[Example]:
@@ -42,7 +45,12 @@ def untracked(texts: Iterable[Example], done: int, total: int) -> Iterable[Examp
 
 
 def run_experiment(
-    request: Request, points: Sequence[Point], *, announce: Announce = silent, track: Track = untracked
+    request: Request,
+    points: Sequence[Point],
+    *,
+    announce: Announce = silent,
+    track: Track = untracked,
+    observe: Observe = unobserved,
 ) -> Path:
     """Decode all texts by all points and record them; go on where an earlier run of the same was stopped.
 
@@ -51,14 +59,16 @@ def run_experiment(
         points: the baseline first, if there is one.
         announce: called with one line on what happens, before something slow.
         track: wraps the texts to do, with how many are done and how many there are, to show progress.
+        observe: called with the run's record and each finished text's samples, between texts.
 
     Returns:
-        The experiment's directory, complete.
+        The experiment's directory: complete, unless its time budget was used up before.
 
     Raises:
         UsageError, DataError: before anything is decoded.
         RunError: the results cannot be written, or not one text could be decoded.
     """
+    started = time.monotonic()
     task, choice = choose(request, points)
     _require_writable(request.results if request.out is None else request.out)
     setup = prepare(request, points, task, choice, announce)
@@ -67,12 +77,25 @@ def run_experiment(
     with results.lock(directory):
         run = _open(directory, run, announce)
         if run.status == "running":
-            _decode_texts(directory, run, setup, announce, track)
+            deadline = None if request.budget is None else started + request.budget
+            _decode_texts(directory, run, setup, deadline, announce, track, observe)
     if not results.read(directory).samples["status"].eq("ok").any():
         raise RunError(
             "texts", run.texts, "not one of them could be decoded", f"see the errors in {directory}/samples.parquet"
         )
     return directory
+
+
+def estimate(request: Request, points: Sequence[Point], announce: Announce = silent) -> tuple[int, float]:
+    """How many texts an experiment has, and about how many seconds it takes, judged by its warm-up texts.
+
+    Raises:
+        UsageError, DataError: as `run_experiment`.
+    """
+    setup = prepare(request, points, *choose(request, points), announce)
+    seconds, _ = warm_up(setup)
+    texts = len(setup.examples.examples)
+    return texts, seconds * texts
 
 
 def _require_writable(folder: Path) -> None:
@@ -109,65 +132,64 @@ def _open(directory: Path, run: RunRecord, announce: Announce) -> RunRecord:
     return there
 
 
-def _decode_texts(directory: Path, run: RunRecord, setup: Setup, announce: Announce, track: Track) -> None:
+def _decode_texts(
+    directory: Path,
+    run: RunRecord,
+    setup: Setup,
+    deadline: float | None,
+    announce: Announce,
+    track: Track,
+    observe: Observe,
+) -> None:
     finished, process = results.finished_texts(directory), uuid.uuid4().hex[:12]
     todo = [example for example in setup.examples.examples if example.id not in finished]
-    calibration = _warm_up(setup, len(todo), announce) if todo else run.calibration
+    kept = {} if setup.request.extend is None else kept_samples(setup.request.extend, run)
+    calibration = _prepare_clock(setup, len(todo), announce) if todo else run.calibration
+    pruner = Pruner(run) if setup.request.prune else None
+    longest = 0.0
     for example in track(todo, len(finished), run.texts):
-        results.write_text(directory, example.id, _decode_text(example, run, setup, process))
+        began = time.monotonic()
+        if deadline is not None and began + longest > deadline:
+            announce(f"the time is up with {len(finished)} of {run.texts} texts; the same command goes on from there")
+            return
+        samples = decode_text(example, run, setup, kept.get(example.id, []), process)
+        results.write_text(directory, example.id, samples)
+        finished.add(example.id)
+        if pruner is not None:
+            run = _pruned(directory, run, pruner, samples, announce)
+        observe(run, samples)
+        longest = max(longest, time.monotonic() - began)
     device = setup.pair.device
     after = describe_environment(device) | peak_memory(device)
     after["busy"] = busy_reason(run.environment["load"], _number(after["load"]), torch.get_num_threads())
     results.complete(directory, replace(run, environment_after=after, calibration=calibration))
 
 
-def _warm_up(setup: Setup, todo: int, announce: Announce) -> dict[str, Any]:
-    """Decode some texts and drop them, then calibrate; says how long the rest will take where that is long."""
-    usable = [example for example in setup.examples.examples if example.source.strip()]
-    if not usable:
-        raise DataError("--data", setup.examples.label, "every source text is empty", "check --source-column")
-    warmup, limit = setup.request.warmup, setup.task.source_limit
-    sources = [setup.pair.tokenise(example.source, limit) for example in usable[: max(1, warmup)]]
-    seconds = 0.0
-    for source in sources[:warmup]:
-        start = time.perf_counter()
-        time_text(setup.pair, source, setup.points, setup.limits, _pickers(setup, 0))
-        seconds = (time.perf_counter() - start) * setup.request.draws
-    calibration = calibrate(setup.pair, sources[-1], setup.limits)
+def _pruned(
+    directory: Path, run: RunRecord, pruner: Pruner, samples: Sequence[SampleRecord], announce: Announce
+) -> RunRecord:
+    """The run with points marked that are beyond reach of the front from now on."""
+    pruner.add(samples)
+    running = [point["point_id"] for point in run.points if "pruned" not in point]
+    beaten = pruner.beaten(running)
+    if not beaten:
+        return run
+    marked = [
+        point | {"pruned": asdict(beaten[point["point_id"]])} if point["point_id"] in beaten else point
+        for point in run.points
+    ]
+    run = replace(run, points=marked)
+    results.update(directory, run)
+    announce(f"dropped {len(beaten)} points that cannot reach the front; {len(running) - len(beaten)} go on")
+    return run
+
+
+def _prepare_clock(setup: Setup, todo: int, announce: Announce) -> dict[str, Any]:
+    """Warm up and calibrate; says how long the rest will take where that is long."""
+    seconds, source = warm_up(setup)
     if seconds * todo > _LONG_START_SECONDS:
         announce(f"about {seconds * todo / 60:.0f} min for {todo} texts, judged by the last warm-up text")
-    return calibration
-
-
-def _decode_text(example: Example, run: RunRecord, setup: Setup, process: str) -> list[SampleRecord]:
-    """One text by all points and draws, each time in an order drawn from the seed, the text and the draw alone."""
-    source: Source | None = None
-    if example.source.strip():
-        source = setup.pair.tokenise(example.source, setup.task.source_limit)
-    ids = point_ids(setup)
-    samples = []
-    for draw in range(setup.request.draws):
-        order = list(setup.points)
-        random.Random(f"{run.seed}/{example.id}/{draw}").shuffle(order)
-        taken = Pass(example, source, draw, process, utc_now())
-        outcomes = _outcomes(taken, order, run.seed, setup)
-        samples += [sample_record(outcome, taken, run, setup, ids[outcome.point]) for outcome in outcomes]
-    return samples
-
-
-def _outcomes(taken: Pass, order: list[Point], seed: int, setup: Setup) -> list[Outcome]:
-    if taken.source is None:
-        return [Outcome(point, place, error="the source text is empty") for place, point in enumerate(order)]
-    pickers = _pickers(setup, seed_of(seed, taken.example.id, taken.draw))
-    outcomes = time_text(setup.pair, taken.source, order, setup.limits, pickers)
-    drawn = setup.request.sampling is not None
-    return outcomes if drawn else with_divergence(setup.pair, taken.source, outcomes, setup.limits)
-
-
-def _pickers(setup: Setup, seed: int) -> Callable[[], Picker]:
-    """Greedy search, or draws with the same random numbers for every point."""
-    sampling = setup.request.sampling
-    return Greedy if sampling is None else lambda: Sampler(sampling, seed)
+    return calibrate(setup.pair, source, setup.limits)
 
 
 def _difference(there: RunRecord, here: RunRecord) -> str:

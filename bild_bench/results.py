@@ -120,20 +120,30 @@ def create(directory: Path, run: RunRecord) -> None:
         save_table(directory / RUN, run_table(run))
 
 
+def update(directory: Path, run: RunRecord) -> None:
+    """Write run.parquet anew while the experiment runs. Call within `lock`.
+
+    Raises:
+        RunError: the disk is full. UsageError: no permission.
+    """
+    with writing(directory):
+        save_table(directory / RUN, run_table(run))
+
+
 def write_text(directory: Path, text_id: str, samples: Sequence[SampleRecord]) -> None:
     """Write one finished text, all its points and draws, as one shard. Call within `lock`.
 
     Raises:
         RunError: the experiment is complete, the text is written already or is none of the run's, a point and draw
-            occurs twice, or the disk is full; what was finished before stays.
+            occurs twice in one process, or the disk is full; what was finished before stays.
         DataError: run.parquet is missing or damaged. UsageError: no permission.
         ValueError: no samples, or one of another text or experiment.
     """
     run = read_run(directory)
     if {(sample.text_id, sample.experiment_id) for sample in samples} != {(text_id, run.experiment_id)}:
         raise ValueError(f"the samples of one shard all belong to text {text_id} of experiment {run.experiment_id}")
-    if len({(sample.point_id, sample.draw) for sample in samples}) != len(samples):
-        raise RunError("text", text_id, "a point and draw occurs twice", "write each once")
+    if len({(sample.point_id, sample.draw, sample.process_id) for sample in samples}) != len(samples):
+        raise RunError("text", text_id, "a point and draw occurs twice in one process", "write each once")
     if run.status == "complete":
         raise RunError(_FIELD, str(directory), "complete, and never changed again", "start a new experiment")
     if text_id not in run.texts_expected:

@@ -39,6 +39,9 @@ class Request:
         warmup: texts decoded first and dropped.
         out: the experiment's directory; None for a new one under `results`.
         results: folder of experiments.
+        budget: seconds after which no further text is begun; None for no limit.
+        prune: drop points that cannot reach the front any more.
+        extend: directory of an earlier experiment whose rows are taken over where they may be.
         command: the command line, for the record.
 
     Raises:
@@ -66,6 +69,9 @@ class Request:
     sampling: Sampling | None = None
     draws: int = 1
     warmup: int = 2
+    budget: float | None = None
+    prune: bool = False
+    extend: Path | None = None
     out: Path | None = None
     results: Path = Path("results")
     command: str = ""

@@ -33,6 +33,6 @@ def figures_by_hand(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         decoded = Decoded((7, 1), Counters(generated=2, drafted=3, discarded=1, large_tokens=0), False, ())
         return [Outcome(point, place, decoded, 0.5, 0.25 + place) for place, point in enumerate(points)]
 
-    monkeypatch.setattr("bild_bench.experiment.time_text", time_text)
+    monkeypatch.setattr("bild_bench.passes.time_text", time_text)
     monkeypatch.setattr("bild_bench.experiment.calibrate", lambda *_: {"made": "up"})
     return seen

@@ -116,16 +116,16 @@ def test_the_seed_is_part_of_a_drawn_points_identity_and_of_no_other(tmp_path: P
 
 def test_the_warm_up_draws_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures_by_hand(monkeypatch)
-    from bild_bench import experiment
+    from bild_bench import passes
 
     seen: list[type] = []
-    by_hand = experiment.time_text
+    by_hand = passes.time_text
 
     def watched(pair: Any, source: Any, points: Any, limits: Any, pickers: Any) -> Any:
         seen.append(type(pickers()))
         return by_hand(pair, source, points, limits)
 
-    monkeypatch.setattr(experiment, "time_text", watched)
+    monkeypatch.setattr(passes, "time_text", watched)
     texts = jsonl(tmp_path / "texts.jsonl", TEXTS[:2])
     run_experiment(request(texts, tmp_path / "drawn", sampling=HOW, warmup=1), ALONE)
     run_experiment(request(texts, tmp_path / "greedy", warmup=1), ALONE)

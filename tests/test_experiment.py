@@ -105,7 +105,7 @@ def test_progress_tells_how_many_texts_there_are_and_a_long_start_is_announced(
     assert (seen, said) == ([(8, 0, 8)], [])
     seconds = iter([0.0, 30.0])  # the warm-up text takes half a minute: eight texts take four
     clock = SimpleNamespace(perf_counter=lambda: next(seconds))
-    monkeypatch.setattr("bild_bench.experiment.time", clock)
+    monkeypatch.setattr("bild_bench.passes.time", clock)
     run_experiment(request(texts, tmp_path / "long", warmup=1), POINTS, announce=said.append)
     assert said == ["about 4 min for 8 texts, judged by the last warm-up text"]
 

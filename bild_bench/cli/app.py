@@ -10,7 +10,9 @@ from bild_bench import __version__
 from bild_bench.cli.doctor import doctor
 from bild_bench.cli.generate import generate
 from bild_bench.cli.presets import presets
+from bild_bench.cli.report import report
 from bild_bench.cli.run import run
+from bild_bench.cli.sweep import sweep
 from bild_bench.cli.tasks import tasks
 
 app = typer.Typer(
@@ -20,6 +22,8 @@ app = typer.Typer(
     epilog="--debug with any command shows the traceback of an error.",
 )
 app.command("run")(run)
+app.command("sweep")(sweep)
+app.command("report")(report)
 app.command("generate")(generate)
 app.command("tasks")(tasks)
 app.command("presets")(presets)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from dataclasses import fields
-from pathlib import Path
-
-import typer
 
 from bild_bench.cli import options as o
 from bild_bench.cli.settings import method_settings, sampling_of
@@ -70,6 +66,7 @@ def run(
     """
     options = dict(locals())
     from bild_bench.cli.console import announce, track
+    from bild_bench.cli.showing import show
     from bild_bench.experiment import run_experiment
     from bild_bench.grid import expand, parse_words
     from bild_bench.plan import with_baseline
@@ -80,24 +77,4 @@ def run(
     command = shlex.join(["bild-bench", *sys.argv[1:]])
     request = Request(**asked, sampling=sampling_of(options), command=command)
     directory = run_experiment(request, with_baseline(points) if baseline else points, announce=announce, track=track)
-    _show(directory, json_output)
-
-
-def _show(directory: Path, json_output: bool) -> None:
-    from bild_bench import results
-    from bild_bench.cli.console import announce, out
-    from bild_bench.report.summary import summarise
-    from bild_bench.report.table import print_table, to_json
-
-    experiment = results.read(directory)
-    summary = summarise(experiment)
-    if json_output:
-        # Flushed at once: the command-line library ends quietly (code 1) where nobody reads any more.
-        typer.echo(json.dumps(to_json(summary, experiment.run) | {"directory": str(directory)}, indent=2))
-    else:
-        print_table(out, summary, experiment.run)
-    if experiment.run.data_label.startswith("embedded/"):
-        announce(
-            f"{experiment.run.data_label} is a stand-in of our own sentences: never compare it with the named data set"
-        )
-    announce(f"written to {directory}")
+    show(directory, json_output)

@@ -136,7 +136,8 @@ def summary_frame(summary: Summary) -> pd.DataFrame:
 def _summarise_point(
     point: dict[str, Any], rows: pd.DataFrame, baseline: pd.DataFrame, experiment: Experiment
 ) -> PointSummary:
-    ok = rows[rows["status"] == "ok"]
+    # A baseline that was decoded again beside later points counts once here; `baseline` holds all of it, for pairing.
+    ok = rows[rows["status"] == "ok"].drop_duplicates(["text_id", "draw"])
     pairs = baseline.merge(ok, on=_PAIRED_BY, suffixes=("_base", ""))
     seed = experiment.run.seed
     quality, spread, low, high = _quality(ok, experiment)
@@ -146,7 +147,7 @@ def _summarise_point(
         **{name: point[name] for name in ("point_id", "point", "method", "role")},
         texts=ok["text_id"].nunique(),
         paired_texts=pairs["text_id"].nunique(),
-        errors=len(rows) - len(ok),
+        errors=int((rows["status"] == "error").sum()),
         truncated=int(rows["source_truncated"].sum()),
         hit_limit=_count(ok["hit_limit"]),
         quality=quality,
