@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bild_bench import __version__
+from bild_bench.cli.compare import compare
 from bild_bench.cli.doctor import doctor
 from bild_bench.cli.generate import generate
 from bild_bench.cli.presets import presets
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command("run")(run)
 app.command("sweep")(sweep)
 app.command("report")(report)
+app.command("compare")(compare)
 app.command("generate")(generate)
 app.command("tasks")(tasks)
 app.command("presets")(presets)
