@@ -70,6 +70,8 @@ def run_experiment(
     """
     started = time.monotonic()
     task, choice = choose(request, points)
+    if request.extend is not None:
+        results.read_run(request.extend)
     _require_writable(request.results if request.out is None else request.out)
     setup = prepare(request, points, task, choice, announce)
     run = run_record(setup)
@@ -79,7 +81,9 @@ def run_experiment(
         if run.status == "running":
             deadline = None if request.budget is None else started + request.budget
             _decode_texts(directory, run, setup, deadline, announce, track, observe)
-    if not results.read(directory).samples["status"].eq("ok").any():
+    samples = results.read(directory).samples
+    # Without any row the time was up before the first text.
+    if len(samples) and not samples["status"].eq("ok").any():
         raise RunError(
             "texts", run.texts, "not one of them could be decoded", f"see the errors in {directory}/samples.parquet"
         )
@@ -92,6 +96,8 @@ def estimate(request: Request, points: Sequence[Point], announce: Announce = sil
     Raises:
         UsageError, DataError: as `run_experiment`.
     """
+    # Without a warm-up there would be nothing to judge by.
+    request = replace(request, warmup=max(1, request.warmup))
     setup = prepare(request, points, *choose(request, points), announce)
     seconds, _ = warm_up(setup)
     texts = len(setup.examples.examples)
@@ -195,7 +201,7 @@ def _prepare_clock(setup: Setup, todo: int, announce: Announce) -> dict[str, Any
 def _difference(there: RunRecord, here: RunRecord) -> str:
     """The first field in which two experiments differ, for a person."""
     names = ("task", "data_label", "split", "metric", "pair_label", "seed", "texts")
-    settings = ("device", "dtype", "session", "warmup", "prefix")
+    settings = ("device", "dtype", "session", "warmup", "prefix", "sampling", "draws")
     pairs = [
         *((name, getattr(there, name), getattr(here, name)) for name in names),
         *((name, there.configuration[name], here.configuration[name]) for name in settings),

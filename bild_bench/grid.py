@@ -93,18 +93,21 @@ def _decimal(option: str, text: str, piece: str) -> Decimal:
         number = Decimal(piece.strip())
     except InvalidOperation:
         number = Decimal("nan")
-    if number.is_nan():
-        raise UsageError(option, text, f"{piece!r} is not a number (allowed: 0.5, 1,2,5 or 0.3:0.9:0.1)", "correct it")
+    # A float beyond its range would become inf in silence.
+    if number.is_nan() or (number.is_finite() and not math.isfinite(float(number))):
+        raise UsageError(
+            option, text, f"{piece!r} is no number that can be used (allowed: 0.5, 1,2,5 or 0.3:0.9:0.1)", "correct it"
+        )
     return number
 
 
 def _range(option: str, text: str, bounds: list[Decimal]) -> list[Decimal]:
     # Decimal: in floats 0.3:0.9:0.1 would end at 0.8999999999999999 or miss its end.
     start, stop, step = (*bounds, Decimal(1))[:3]
-    if len(bounds) > 3 or not all(bound.is_finite() for bound in bounds) or step <= 0 or stop < start:
+    if len(bounds) > 3 or not all(bound.is_finite() for bound in bounds) or float(step) <= 0 or stop < start:
         problem = "is no range (allowed: from:to or from:to:step with a step above 0 and to not below from)"
         raise UsageError(option, text, problem, "try 0.3:0.9:0.1")
-    count = int((stop - start) / step) + 1
-    if count > _MOST_VALUES:
-        raise UsageError(option, text, f"has {count} values (allowed: {_MOST_VALUES})", "widen the step")
-    return [start + step * number for number in range(count)]
+    steps = (stop - start) / step
+    if steps >= _MOST_VALUES:
+        raise UsageError(option, text, f"has more values than {_MOST_VALUES}", "widen the step")
+    return [start + step * number for number in range(int(steps) + 1)]

@@ -42,15 +42,16 @@ class Pruner:
     def __init__(self, run: RunRecord) -> None:
         self._metric, self._seed = cast("Metric", run.metric), run.seed
         self._points = {point["point_id"]: point["point"] for point in run.points if point["role"] != "baseline"}
-        self._samples: dict[str, dict[tuple[str, int], SampleRecord]] = {point_id: {} for point_id in self._points}
+        self._samples: dict[str, dict[tuple[str, str], SampleRecord]] = {point_id: {} for point_id in self._points}
         self._texts = 0
 
     def add(self, samples: Iterable[SampleRecord]) -> None:
         """One finished text."""
         self._texts += 1
         for sample in samples:
-            if sample.status == "ok" and sample.point_id in self._samples:
-                self._samples[sample.point_id][sample.text_id, sample.draw] = sample
+            # Further draws of a text are no further texts; counted as such they would make the intervals too narrow.
+            if sample.status == "ok" and sample.point_id in self._samples and sample.draw == 0:
+                self._samples[sample.point_id][sample.text_id, sample.process_id] = sample
 
     def beaten(self, running: Sequence[str]) -> dict[str, Beaten]:
         """Point id -> what beats it, of the points still running; empty where it is not the time to look."""
@@ -65,8 +66,9 @@ class Pruner:
         return found
 
     def _beats(self, rival: str, point: str) -> bool:
+        # By text and process: rows that were kept from an earlier experiment must not be paired with those of this one.
         shared = sorted(self._samples[rival].keys() & self._samples[point].keys())
-        if len({text for text, _ in shared}) < _FIRST_LOOK:
+        if len(shared) < _FIRST_LOOK:
             return False
         ours, theirs = ([self._samples[which][key] for key in shared] for which in (point, rival))
         seconds = [np.array([sample.decode_seconds for sample in rows], dtype=np.float64) for rows in (ours, theirs)]

@@ -111,7 +111,8 @@ def choose(request: Request, points: Sequence[Point]) -> tuple[Task, PairChoice]
     """
     if request.sampling is not None:
         check_sampling(points)
-    for role, model in (("large", request.large), ("small", request.small)):
+    smalls = ",".join(request.smalls) or None
+    for role, model in (("large", request.large), ("small", request.small), ("small", smalls)):
         if model is not None and not any(role in point.method.uses for point in points):
             modes = ",".join(dict.fromkeys(point.method.name for point in points))
             raise UsageError(
@@ -160,6 +161,14 @@ def prepare(
         library_keys=library_keys_of(points),
         announce=announce,
     )
+    _require_different(pair, request.smalls)
     for point in points:
         check_method(pair.using(point.models), point.method, point.settings)
     return Setup(request, task, examples, pair, tuple(points))
+
+
+def _require_different(pair: Pair, smalls: Sequence[str]) -> None:
+    """Points are told apart by what their models hold, not by where they lie."""
+    held = [loaded.checkpoint.fingerprint for key, loaded in pair.models.items() if key.startswith("small:")]
+    if len(set(held)) < len(held):
+        raise UsageError("--small", ",".join(smalls), "names the same model twice", "leave one out")

@@ -11,12 +11,27 @@ from typing import Any
 import pytest
 
 from bild_bench.report import charts
-from bild_bench.report.chart_labels import places
+from bild_bench.report.chart_labels import Frame, places
 from bild_bench.report.collect import Group
 from tests.made_reports import experiment, grid, only_group
 from tests.made_results import BASELINE, BILD_A, BILD_B, POINT, VANILLA_B, made_sample, two_texts
 
 GRID = [(0.5, 1.0, 1.0), (0.5, 2.0, 2.0), (0.9, 1.0, 3.0), (0.9, math.inf, 4.0)]
+
+
+FRAME = Frame((1.0, 2.0), (30.0, 41.0), (620, 380))
+
+
+def _named(label: str, speedup: float, quality: float, short: str = "fb=0.5 rb=2") -> dict[str, Any]:
+    """A row on the front that is to be named."""
+    return {
+        "label": label,
+        "short": short,
+        "front": True,
+        "named": True,
+        "speedup": speedup,
+        "quality": quality,
+    }
 
 
 def _values(spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -105,6 +120,33 @@ def test_the_small_model_is_a_line_where_it_is_near_and_words_where_it_would_fla
     assert "small" not in {row["label"] for row in far["data"]["values"]}
 
 
+def test_a_small_model_of_many_experiments_is_one_line_and_one_remark(tmp_path: Path) -> None:
+    small = {**POINT, "point_id": "5" * 16, "point": "small", "method": "small", "settings": {}}
+    texts = two_texts()
+    texts["a"].append(made_sample(small, **{**BILD_A, "output_text": "nothing of it"}))
+    texts["b"].append(made_sample(small, **{**BILD_B, "output_text": "nothing of it"}))
+    for number in range(3):
+        experiment(tmp_path / f"e{number}", texts, points=[BASELINE, POINT, small])
+
+    spec = charts.pareto(only_group(tmp_path))
+
+    assert len([row for row in _values(spec) if "name" in row]) == 1
+    assert ["small" in line for line in spec["title"]["subtitle"]].count(True) == 1
+
+
+def test_beside_a_mark_stand_its_settings_whatever_tells_experiments_apart(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        experiment(tmp_path / name)
+
+    rows = charts.pareto(only_group(tmp_path))["data"]["values"]
+
+    assert {row["label"] for row in rows} == {
+        *("vanilla (one)", "vanilla (two)"),
+        *("bild fb=0.5 rb=2 (one)", "bild fb=0.5 rb=2 (two)"),
+    }
+    assert {row["short"] for row in rows if row["method"] == "bild"} == {"fb=0.5 rb=2"}
+
+
 def test_published_figures_of_calm_are_only_on_plots_of_calm(tmp_path: Path) -> None:
     calm = {**POINT, "point": "calm 0.9", "method": "calm", "settings": {}}
     texts = {"a": [made_sample(BASELINE), made_sample(calm, **BILD_A)]}
@@ -119,22 +161,37 @@ def test_published_figures_of_calm_are_only_on_plots_of_calm(tmp_path: Path) -> 
 
 def test_names_of_close_points_do_not_cover_each_other() -> None:
     close = [(1.50, 40.0), (1.51, 39.9), (1.52, 39.8), (1.53, 39.7), (1.54, 39.6), (1.55, 39.5)]
-    rows = [
-        {"label": f"p{n}", "short": "fb=0.5 rb=2", "front": True, "named": True, "speedup": speed, "quality": quality}
-        for n, (speed, quality) in enumerate(close)
-    ]
+    rows = [_named(f"p{n}", speed, quality) for n, (speed, quality) in enumerate(close)]
 
-    crowded = places(rows, (1.0, 2.0), (30.0, 41.0), (620, 380))
-    roomy = places(rows, (1.49, 1.56), (39.4, 40.1), (6200, 3800))
+    crowded, _ = places(rows, [], FRAME)
+    roomy, _ = places(rows, [], Frame((1.49, 1.56), (39.4, 40.1), (6200, 3800)))
 
     assert 0 < len(crowded) < len(rows)
     assert roomy == {row["label"]: "above right" for row in rows}
 
 
 def test_a_name_stays_inside_the_plot() -> None:
-    row = {"label": "p", "short": "fb=0.5 rb=2", "front": True, "named": True, "speedup": 2.0, "quality": 30.0}
+    assert places([_named("p", 2.0, 30.0)], [], FRAME)[0] == {"p": "above left"}
+    too_long = _named("p", 1.5, 35.0, short="x" * 60)
+    assert places([too_long], [], FRAME)[0] == {}
 
-    assert places([row], (1.0, 2.0), (30.0, 41.0), (620, 380)) == {"p": "above left"}
+
+def test_the_name_of_a_line_and_that_of_a_point_keep_apart() -> None:
+    vanilla = {"name": "vanilla 40.00", "quality": 40.0}
+    # 60 pixels from the right end, where the line's name would stand; 31 above the line, room is for one name only.
+    point = _named("p", 1.9, 40.0)
+    below = _named("q", 1.9, 39.1)
+
+    assert places([point], [vanilla], FRAME) == ({"p": "below left"}, {"vanilla 40.00": "left above"})
+    assert places([below], [vanilla], FRAME) == ({"q": "below left"}, {"vanilla 40.00": "right above"})
+
+
+def test_a_name_prefers_a_place_that_no_line_runs_through() -> None:
+    # 13 pixels above the point, in the middle of the name that would stand there.
+    line = {"name": "vanilla", "quality": 35.4}
+
+    assert places([_named("p", 1.5, 35.0)], [], FRAME)[0] == {"p": "above right"}
+    assert places([_named("p", 1.5, 35.0)], [line], FRAME)[0] == {"p": "below left"}
 
 
 def test_a_single_text_is_drawn_without_intervals(tmp_path: Path) -> None:

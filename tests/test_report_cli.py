@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -109,6 +110,17 @@ def test_plots_are_written_as_png_and_svg(tmp_path: Path, output: Output) -> Non
 
     names = ["01-iwslt17-heatmaps.png", "01-iwslt17-heatmaps.svg", "01-iwslt17-pareto.png", "01-iwslt17-pareto.svg"]
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == names
+
+
+def test_the_page_answers_the_questions_that_were_asked(tmp_path: Path, output: Output) -> None:
+    grid(tmp_path / "x", [(0.5, 1.0, 1.0), (0.5, 2.0, 2.0)])
+
+    report([tmp_path], html=tmp_path / "report.html", max_drop=[30], min_speedup=2.6)
+
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    [group] = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[0])["groups"]
+    asked = [answer["question"] for answer in group["answers"]]
+    assert asked == ["fastest within 30 points of vanilla", "best quality at a decoding speed-up of 2.6x or more"]
 
 
 def test_an_empty_folder_and_impossible_numbers_are_said_so(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from bild_bench.cli.report import report
 from bild_bench.cli.run import run
 from bild_bench.cli.sweep import sweep
 from bild_bench.cli.tasks import tasks
+from bild_bench.cli.tune import tune
 
 app = typer.Typer(
     add_completion=False,
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command("run")(run)
 app.command("sweep")(sweep)
+app.command("tune")(tune)
 app.command("report")(report)
 app.command("compare")(compare)
 app.command("generate")(generate)

@@ -58,9 +58,13 @@ class Front:
 
 
 def _speedup(samples: dict[str, list[SampleRecord]], baseline: str | None, label: str) -> float:
-    """Over the texts that both have."""
+    """Over the texts that one process decoded by both."""
     if baseline is None:
         return 1.0
-    base = {(s.text_id, s.draw): s.decode_seconds for s in samples[baseline]}
-    both = [(base[s.text_id, s.draw], s.decode_seconds) for s in samples[label] if (s.text_id, s.draw) in base]
+    base = {_paired_by(s): s.decode_seconds for s in samples[baseline]}
+    both = [(base[_paired_by(s)], s.decode_seconds) for s in samples[label] if _paired_by(s) in base]
     return sum(b or 0 for b, _ in both) / max(sum(p or 0 for _, p in both), 1e-12)
+
+
+def _paired_by(sample: SampleRecord) -> tuple[str, int, str]:
+    return sample.text_id, sample.draw, sample.process_id

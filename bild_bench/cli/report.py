@@ -30,13 +30,13 @@ class Format(StrEnum):
 
 def report(
     directories: Annotated[
-        list[Path] | None, typer.Argument(metavar="[DIR]…", help="Results, at any depth. [results]")
+        list[Path] | None, typer.Argument(metavar="[DIR]…", help="Results, at any depth. \\[results]")
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TABLE,
     html: Annotated[Path | None, typer.Option("--html", help="Write one self-contained page.")] = None,
     plots: Annotated[Path | None, typer.Option("--plots", help="Write PNG and SVG plots into this folder.")] = None,
     max_drop: Annotated[
-        list[float] | None, typer.Option("--max-drop", help="Best point within so many points of vanilla. [0, 1]")
+        list[float] | None, typer.Option("--max-drop", help="Best point within so many points of vanilla. \\[0, 1]")
     ] = None,
     min_speedup: Annotated[
         float | None, typer.Option("--min-speedup", help="Best quality at this decoding speed-up or more.")
@@ -63,7 +63,7 @@ def report(
     if plots is not None:
         _write_plots(collected, plots)
     if html is not None:
-        _write_page(collected, html)
+        _write_page(collected, html, drops, min_speedup)
     if not collected.groups:
         raise DataError("DIR", len(collected.damaged), "files are damaged, and no others are there", "see above")
 
@@ -98,13 +98,12 @@ def _print(collected: Collected, form: Format, drops: list[float], min_speedup: 
 
 def _findings(group: Group, drops: list[float], min_speedup: float | None) -> Findings:
     from bild_bench.report.answers import answers, sample_reader
-    from bild_bench.report.cautions import cautions
+    from bild_bench.report.cautions import COLUMNS, cautions
     from bild_bench.report.export import Findings
 
-    samples = sample_reader()
     try:
-        found = answers(group, max_drops=drops, min_speedup=min_speedup, samples=samples)
-        return Findings(found, cautions(group, samples))
+        found = answers(group, max_drops=drops, min_speedup=min_speedup, samples=sample_reader())
+        return Findings(found, cautions(group, sample_reader(COLUMNS)))
     except DataError as error:
         return Findings([], [f"neither answers nor warnings: {error}"])
 
@@ -161,11 +160,11 @@ def _write_plots(collected: Collected, folder: Path) -> None:
     announce(f"plots written to {folder}")
 
 
-def _write_page(collected: Collected, path: Path) -> None:
+def _write_page(collected: Collected, path: Path, drops: list[float], min_speedup: float | None) -> None:
     from bild_bench.cli.console import announce
     from bild_bench.parquet import writing
     from bild_bench.report.page import write_page
 
     with writing(path):
-        write_page(collected, path)
+        write_page(collected, path, max_drops=drops, min_speedup=min_speedup)
     announce(f"page written to {path}")

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from bild_bench.plan import Point
 
 
 def show(directory: Path, json_output: bool) -> None:
@@ -26,3 +31,14 @@ def show(directory: Path, json_output: bool) -> None:
     if label.startswith("embedded/"):
         announce(f"{label} is a stand-in of our own sentences: never compare it with the named data set")
     announce(f"written to {directory}")
+
+
+def show_plan(points: Sequence[Point], texts: int, seconds: float, json_output: bool) -> None:
+    """Print the points of an experiment that is not run, and about how long it would take."""
+    labels = [point.label for point in points]
+    if json_output:
+        typer.echo(json.dumps({"points": labels, "texts": texts, "estimated_seconds": seconds}, indent=2))
+        return
+    for label in labels:
+        typer.echo(label)
+    typer.echo(f"{len(labels)} points, the baseline among them; {texts} texts; about {seconds / 60:.1f} min")

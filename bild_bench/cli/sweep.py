@@ -11,17 +11,13 @@ import typer
 
 from bild_bench.cli import options as o
 from bild_bench.cli import sweep_options as so
+from bild_bench.cli.grid_settings import grid_values
 from bild_bench.cli.settings import sampling_of
 from bild_bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bild_bench.plan import Point
     from bild_bench.setup import Request
-
-_NUMBERS = ("alpha_fb", "alpha_rb", "threshold", "replace_below", "assistant_confidence")
-_WHOLE = ("max_draft", "exit_layer", "gamma", "min_layer", "assistant_tokens")
-_WORDS = ("first", "measure")
-_FLAGS = ("verify_tail", "adaptive", "decay")
 
 
 def sweep(
@@ -85,70 +81,49 @@ def sweep(
     del options["context"]
     from bild_bench.cli.console import announce, track
     from bild_bench.cli.live import Front
-    from bild_bench.cli.showing import show
+    from bild_bench.cli.showing import show, show_plan
     from bild_bench.experiment import estimate, run_experiment
 
-    options = _with_file(options, context)
-    request, points = _asked(options)
-    if options["dry_run"]:
-        texts, seconds = estimate(request, points, announce)
-        for point in points:
-            typer.echo(point.label)
-        typer.echo(f"{len(points)} points, the baseline among them; {texts} texts; about {seconds / 60:.1f} min")
+    if not task:
+        raise UsageError("--task", "", "is missing (allowed: a task's name or file)", "see bild-bench tasks")
+    request, points = _asked(options, _command(context, options))
+    if dry_run:
+        show_plan(points, *estimate(request, points, announce), json_output)
         return
     directory = run_experiment(request, points, announce=announce, track=track, observe=Front().observe)
-    show(directory, bool(options["json_output"]))
+    show(directory, json_output)
 
 
-def _with_file(options: dict[str, Any], context: typer.Context) -> dict[str, Any]:
-    """The options, with those of --config where a flag was not given."""
-    if options["config"] is not None:
-        from bild_bench.experiment_file import read_experiment_file
+def _command(context: typer.Context, options: dict[str, Any]) -> str:
+    """The command line with what --config says spelled out, so that the record stands without the file."""
+    given, words = iter(sys.argv[1:]), ["bild-bench"]
+    for word in given:
+        if word == "--config":
+            next(given)
+        elif not word.startswith("--config="):
+            words.append(word)
+    from_file = context.default_map or {}
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "DEFAULT_MAP" and options[name] is not False:
+            words += [parameter.opts[0]] if options[name] is True else [parameter.opts[0], from_file[name]]
+    return shlex.join(words)
 
-        asked = read_experiment_file(options["config"], options.keys() - {"config", "dry_run"})
-        by_flag = {name for name in options if _from_command_line(context, name)}
-        options |= {name: value for name, value in asked.items() if name not in by_flag}
-    if not options["task"]:
-        raise UsageError("--task", "", "is missing (allowed: a task's name or file)", "see bild-bench tasks")
-    return options
 
-
-def _from_command_line(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _asked(options: dict[str, Any]) -> tuple[Request, list[Point]]:
-    from pathlib import Path
-
+def _asked(options: dict[str, Any], command: str) -> tuple[Request, list[Point]]:
     from bild_bench.grid import expand, parse_duration, parse_words
     from bild_bench.models.choice import names_of
     from bild_bench.plan import with_baseline, with_smalls
     from bild_bench.setup import Request
 
-    points = expand(parse_words("--mode", str(options["mode"])), _values(options))
-    smalls = () if options["small"] is None else tuple(parse_words("--small", str(options["small"])))
+    points = expand(parse_words("--mode", options["mode"]), grid_values(options))
+    smalls = () if options["small"] is None else tuple(parse_words("--small", options["small"]))
     given = {field.name: options[field.name] for field in fields(Request) if field.name in options}
-    if len(smalls) > 1:
+    if len(smalls) == 1:
+        given["small"] = smalls[0]
+    elif smalls:
         points = with_smalls(points, names_of(smalls))
         given |= {"small": None, "smalls": smalls}
-    given["budget"] = None if options["budget"] is None else parse_duration("--budget", str(options["budget"]))
-    given |= {name: Path(options[name]) for name in ("out", "extend") if options[name] is not None}
-    command = shlex.join(["bild-bench", *sys.argv[1:]])
+    given["budget"] = None if options["budget"] is None else parse_duration("--budget", options["budget"])
     return Request(**given, sampling=sampling_of(options), command=command), with_baseline(points)
-
-
-def _values(options: dict[str, Any]) -> dict[str, list[Any]]:
-    """Setting -> the values to try, for the settings that were given."""
-    from bild_bench.grid import parse_numbers, parse_words
-
-    values: dict[str, list[Any]] = {}
-    for name in (*_NUMBERS, *_WHOLE):
-        if options[name] is not None:
-            values[name] = list(parse_numbers(_option(name), str(options[name]), name in _WHOLE))
-    values |= {name: parse_words(_option(name), str(options[name])) for name in _WORDS if options[name] is not None}
-    return values | {name: [True] for name in _FLAGS if options[name]}
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

@@ -38,9 +38,27 @@ SmallsOption = Annotated[
     str | None, typer.Option("--small", help="Small models, such as path/a,path/b.", rich_help_panel=_GRID)
 ]
 
+
+def _take_defaults(context: typer.Context, path: Path | None) -> Path | None:
+    """What the file says becomes the command's defaults: read as flags are, and flags win over it."""
+    if path is not None:
+        from bild_bench.experiment_file import read_experiment_file
+
+        names = {option[2:]: parameter.name for parameter in context.command.params for option in parameter.opts}
+        asked = read_experiment_file(path, names.keys() - {"config", "dry-run"})
+        context.default_map = {str(names[name]): text for name, text in asked.items()}
+    return path
+
+
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", help="A YAML file of these options; flags win over it.", rich_help_panel=_PLAN),
+    typer.Option(
+        "--config",
+        help="A YAML file of these options; flags win over it.",
+        is_eager=True,
+        callback=_take_defaults,
+        rich_help_panel=_PLAN,
+    ),
 ]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print the points and a time estimate, and stop.", rich_help_panel=_PLAN)

@@ -5,11 +5,15 @@ Evaluation). Corpus scores come from sums of each text's statistics, so that a r
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bild_bench.measure.intervals import Floats, percentile_interval, resampled_sums
 from bild_bench.measure.quality import Metric, text_statistics
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
 
 
 def quality_interval(
@@ -106,15 +110,16 @@ def _corpus_values(metric: Metric, sums: Floats, texts: Floats) -> Floats:
     if metric != "bleu":
         with np.errstate(invalid="ignore"):
             return 100.0 * sums[:, 0] / texts
-    rows = zip(sums.astype(np.int64).tolist(), texts, strict=True)
-    return np.array([_bleu_of_counts(row) if count else np.nan for row, count in rows])
-
-
-def _bleu_of_counts(counts: list[int]) -> float:
-    """Corpus BLEU in points from the ten pooled counts of `text_statistics`, with sacreBLEU's default settings."""
     from sacrebleu.metrics.bleu import BLEU
 
+    # Once: to make one takes as long as a score, of which there are thousands.
     bleu = BLEU()
+    rows = zip(sums.astype(np.int64).tolist(), texts, strict=True)
+    return np.array([_bleu_of_counts(bleu, row) if count else np.nan for row, count in rows])
+
+
+def _bleu_of_counts(bleu: BLEU, counts: list[int]) -> float:
+    """Corpus BLEU in points from the ten pooled counts of `text_statistics`, with the metric's own settings."""
     orders = bleu.max_ngram_order
     pooled = bleu.compute_bleu(
         correct=counts[2 : 2 + orders],

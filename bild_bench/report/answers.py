@@ -50,14 +50,14 @@ class Answer:
     in_sample: bool = True
 
 
-def sample_reader() -> Samples:
-    """A reader of members' samples that reads each only once."""
+def sample_reader(columns: Sequence[str] | None = None) -> Samples:
+    """A reader of members' samples that reads each only once; of some columns where only these are needed."""
     read: dict[str, pd.DataFrame] = {}
 
     def samples(member: Member) -> pd.DataFrame:
         key = str(member.directory)
         if key not in read:
-            read[key] = member.samples()
+            read[key] = member.samples(columns)
         return read[key]
 
     return samples

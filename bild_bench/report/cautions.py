@@ -12,6 +12,11 @@ from bild_bench.results import Experiment
 if TYPE_CHECKING:
     import pandas as pd
 
+# What `cautions` needs of the samples.
+COLUMNS = (
+    *("text_id", "point_id", "role", "status", "error", "source_truncated"),
+    *("started_at", "generated", "decode_seconds"),
+)
 # Fewer texts make thirds of a run differ by their texts alone.
 _FEWEST_TEXTS = 12
 _DRIFT = 0.1
@@ -21,6 +26,9 @@ _HARMLESS = {"none", "idle", "application clocks setting", "sync boost", "displa
 
 def cautions(group: Group, samples: Samples) -> list[str]:
     """One line each, the group's first, then those of the experiments that have a point on the front.
+
+    Args:
+        samples: see `answers.sample_reader`; `COLUMNS` are enough.
 
     Raises:
         DataError: samples of one of these are damaged.

@@ -1,16 +1,22 @@
-"""Where the names of the front's points go, so that none covers another; one without room is left to the tooltip."""
+"""Where names go on the Pareto plot, so that none covers another; one without room is left to the tooltip."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
+
+Row = Mapping[str, Any]
 
 # Pixels: what a label of 11 px letters takes, and how far from its mark it stands.
 _LETTER, _LINE, _AWAY, _MARK = 6.0, 13.0, 8.0, 7.0
+_OFF = 4.0  # how far a line's name stands from its line
 
 # Name -> (side, above): tried in this order. The front falls to the right, so above right is the emptiest.
 PLACES = {"above right": (1, True), "below left": (-1, False), "above left": (-1, True), "below right": (1, False)}
+# The same for the name of a line across the plot, at its right or left end.
+ENDS = {"right above": (1, True), "right below": (1, False), "left above": (-1, True), "left below": (-1, False)}
 
 
 @dataclass(frozen=True)
@@ -28,54 +34,126 @@ class Box:
         return across and self.top < other.bottom and other.top < self.bottom
 
 
-def places(
-    rows: Sequence[Mapping[str, Any]],
-    x_range: tuple[float, float],
-    y_range: tuple[float, float],
-    size: tuple[float, float],
-) -> dict[str, str]:
-    """Label -> one of `PLACES`, for those rows on the front that find room.
+@dataclass(frozen=True)
+class Frame:
+    """The plot: the axes' ranges (speed-up, quality), width and height in pixels."""
+
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    size: tuple[float, float]
+
+    def spot(self, row: Row) -> tuple[float, float]:
+        """A row's mark in pixels."""
+        across = (row["speedup"] - self.x_range[0]) / (self.x_range[1] - self.x_range[0])
+        return self.size[0] * across, self.height(row["quality"])
+
+    def height(self, quality: float) -> float:
+        """A quality in pixels from the top."""
+        return self.size[1] * (self.y_range[1] - quality) / (self.y_range[1] - self.y_range[0])
+
+    def holds(self, box: Box) -> bool:
+        """Whether the box is inside the plot."""
+        return box.left >= 0 and box.right <= self.size[0] and box.top >= 0 and box.bottom <= self.size[1]
+
+
+def places(rows: Sequence[Row], lines: Sequence[Row], frame: Frame) -> tuple[dict[str, str], dict[str, str]]:
+    """Label -> one of `PLACES` for rows that are to be named, and name -> one of `ENDS` for lines, where there is room.
+
+    No name covers a mark or another name. Of the free places the first is taken that the fewest lines run through.
 
     Args:
         rows: data of the plot, with "label", "short", "front", "named", "speedup" and "quality".
-        x_range, y_range: of the axes.
-        size: width and height of the plot in pixels.
+        lines: the lines across it, with "name" and "quality".
     """
-    spots = {
-        row["label"]: (
-            size[0] * (row["speedup"] - x_range[0]) / (x_range[1] - x_range[0]),
-            size[1] * (y_range[1] - row["quality"]) / (y_range[1] - y_range[0]),
-        )
-        for row in rows
-    }
-    taken = [Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for x, y in spots.values()]
-    chosen = {}
+    taken = [Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for x, y in map(frame.spot, rows)]
+    strokes = [*_across(lines, frame), *_steps(rows, frame)]
+    ends: dict[str, str] = {}
+    for line in lines:
+        _place(line["name"], _line_candidates(line, frame), ends, taken, strokes, frame)
+    chosen: dict[str, str] = {}
     for row in sorted((row for row in rows if row["named"]), key=lambda row: row["speedup"]):
-        for name, box in _candidates(*spots[row["label"]], row["short"]):
-            inside = box.left >= 0 and box.right <= size[0] and box.top >= 0 and box.bottom <= size[1]
-            if inside and not any(box.meets(other) for other in taken):
-                chosen[row["label"]] = name
-                taken.append(box)
-                break
-    return chosen
+        _place(row["label"], _candidates(row, frame), chosen, taken, strokes, frame)
+    return chosen, ends
 
 
-def layers(used: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A text layer for each place in use; rows say theirs in "place"."""
-    for name in dict.fromkeys(used):
+def layers(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Text layers for each place in use; rows say theirs in "place"."""
+    for name in dict.fromkeys(row["place"] for row in rows if row["place"]):
         side, above = PLACES[name]
         align = {"align": "left" if side > 0 else "right", "dx": side * _AWAY}
-        line = {"baseline": "bottom", "dy": -5} if above else {"baseline": "top", "dy": 5}
-        yield {
-            "transform": [{"filter": f"datum.place === '{name}'"}],
-            "mark": {"type": "text", "fontSize": 11, **align, **line},
-            "encoding": {"text": {"field": "short"}},
-        }
+        line = {"baseline": "bottom", "dy": -_AWAY} if above else {"baseline": "top", "dy": _AWAY}
+        yield from with_halo(
+            {
+                "transform": [{"filter": f"datum.place === '{name}'"}],
+                "mark": {"type": "text", "fontSize": 11, **align, **line},
+                "encoding": {"text": {"field": "short"}},
+            }
+        )
 
 
-def _candidates(x: float, y: float, text: str) -> Iterator[tuple[str, Box]]:
-    width = _LETTER * len(text)
+def line_layers(lines: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Text layers for the names of lines; these say their end in "end"."""
+    for name in dict.fromkeys(line["end"] for line in lines if line["end"]):
+        side, above = ENDS[name]
+        align = {"align": "right" if side > 0 else "left", "dx": -2 * side, "x": "width" if side > 0 else 0}
+        line = {"baseline": "bottom", "dy": -_OFF} if above else {"baseline": "top", "dy": _OFF}
+        yield from with_halo(
+            {
+                "transform": [{"filter": f"datum.end === '{name}'"}],
+                "mark": {"type": "text", "style": "reference", "fontSize": 11, **align, **line},
+                "encoding": {"x": None, "text": {"field": "name"}},
+            }
+        )
+
+
+def with_halo(layer: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The text, and below it its outline in the ground's colour, so that bars may run behind it."""
+    yield {**layer, "mark": {**layer["mark"], "style": "halo"}}
+    yield layer
+
+
+def _place(
+    name: str,
+    candidates: Iterable[tuple[str, Box]],
+    chosen: dict[str, str],
+    taken: list[Box],
+    strokes: Sequence[Box],
+    frame: Frame,
+) -> None:
+    """Note the best free candidate in `chosen` and its box in `taken`; neither where none is free."""
+    free = [(where, box) for where, box in candidates if frame.holds(box) and not any(map(box.meets, taken))]
+    if free:
+        where, box = min(free, key=lambda candidate: sum(map(candidate[1].meets, strokes)))
+        chosen[name] = where
+        taken.append(box)
+
+
+def _across(lines: Sequence[Row], frame: Frame) -> Iterator[Box]:
+    for y in (frame.height(line["quality"]) for line in lines):
+        yield Box(0, y - 1, frame.size[0], y + 1)
+
+
+def _steps(rows: Sequence[Row], frame: Frame) -> Iterator[Box]:
+    """The front's line: down at a point's speed-up, then on to the next faster point."""
+    spots = sorted(frame.spot(row) for row in rows if row["front"])
+    for (x, y), (next_x, next_y) in pairwise(spots):
+        yield Box(x - 1, y, x + 1, next_y)
+        yield Box(x, next_y - 1, next_x, next_y + 1)
+
+
+def _candidates(row: Row, frame: Frame) -> Iterator[tuple[str, Box]]:
+    width = _LETTER * len(row["short"])
+    x, y = frame.spot(row)
     for name, (side, above) in PLACES.items():
         left = x + _AWAY if side > 0 else x - _AWAY - width
-        top = y - 5 - _LINE if above else y + 5
+        top = y - _AWAY - _LINE if above else y + _AWAY
+        yield name, Box(left, top, left + width, top + _LINE)
+
+
+def _line_candidates(line: Row, frame: Frame) -> Iterator[tuple[str, Box]]:
+    width = _LETTER * len(line["name"])
+    y = frame.height(line["quality"])
+    for name, (side, above) in ENDS.items():
+        left = frame.size[0] - 2 - width if side > 0 else 2.0
+        top = y - _OFF - _LINE if above else y + _OFF
         yield name, Box(left, top, left + width, top + _LINE)

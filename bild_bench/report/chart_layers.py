@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bild_bench.report import chart_labels
 from bild_bench.report.collect import Entry
 from bild_bench.report.paper import PaperPoint
 
@@ -26,6 +27,8 @@ _STYLES = {
 }
 _OTHER = ("#56B4E9", "triangle-right")
 _MUTED = "#8A8F98"
+# More lines across a plot than this are no help.
+_MOST_SMALLS = 4
 
 
 def parity_line() -> Spec:
@@ -36,26 +39,36 @@ def parity_line() -> Spec:
     }
 
 
-def reference_lines(points: list[Entry], y_range: Range, right: float) -> Spec:
-    """Vanilla's and each small model's quality as dashed lines, named at their right ends."""
-    lines = [entry for entry in points if entry.summary.role == "baseline"][:1]
-    lines += [entry for entry in points if entry.summary.method == "small"]
-    rows = [
-        {"name": f"{entry.label} {entry.quality:.2f}", "quality": entry.quality, "speedup": right}
+def references(points: list[Entry], y_range: Range) -> list[dict[str, Any]]:
+    """Vanilla's and each small model's quality, as data of lines: "name" and "quality"."""
+    lines = [entry for entry in points if entry.summary.role == "baseline"][:1] + smalls(points)
+    return [
+        {"name": f"{entry.label} {entry.quality:.2f}", "quality": entry.quality}
         for entry in lines
         if entry.quality is not None and inside(entry.quality, y_range)
     ]
+
+
+def smalls(points: list[Entry]) -> list[Entry]:
+    """Each small model alone, once: a hundred experiments with the same pair have one line."""
+    found: dict[tuple[str, str], Entry] = {}
+    for entry in points:
+        if entry.summary.method == "small":
+            found.setdefault((entry.summary.point, entry.member.run.pair_label), entry)
+    return list(found.values())[:_MOST_SMALLS]
+
+
+def reference_lines(lines: list[dict[str, Any]]) -> Spec:
+    """The references as dashed lines, named at the end that each line says."""
     rule = {"mark": {"type": "rule", "strokeDash": [4, 4], "color": _MUTED, "opacity": 0.8}, "encoding": {"x": None}}
-    words = {"type": "text", "align": "right", "baseline": "bottom", "dx": -2, "dy": -4, "fontSize": 11}
-    return {
-        "data": {"values": rows},
-        "layer": [rule, {"mark": {**words, "color": _MUTED}, "encoding": {"text": {"field": "name"}}}],
-    }
+    return {"data": {"values": lines}, "layer": [rule, *chart_labels.line_layers(lines)]}
 
 
 def intervals(channel: str, rows: list[dict[str, Any]]) -> Spec:
     name = "speedup" if channel == "x" else "quality"
     colour = _styles(rows, 0)
+    # The bars of a hundred points would hide the points.
+    faint = round(min(0.13, 8 / max(1, len(rows))), 3)
     return {
         "transform": [{"filter": f"!datum.baseline && isValid(datum.{name}_low) && isValid(datum.{name}_high)"}],
         "mark": {"type": "rule", "strokeWidth": 1.3, "clip": True},
@@ -63,7 +76,7 @@ def intervals(channel: str, rows: list[dict[str, Any]]) -> Spec:
             channel: {"field": f"{name}_low", "type": "quantitative"},
             f"{channel}2": {"field": f"{name}_high"},
             "color": {"field": "method", "type": "nominal", "scale": colour, "legend": None},
-            "opacity": {"condition": {"test": "datum.front", "value": 0.5}, "value": 0.13},
+            "opacity": {"condition": {"test": "datum.front", "value": 0.5}, "value": faint},
         },
     }
 
@@ -72,7 +85,7 @@ def front_line() -> Spec:
     """Steps: at a wanted speed-up one gets the next faster point's quality, not something between two points."""
     return {
         "transform": [{"filter": "datum.front"}],
-        "mark": {"type": "line", "interpolate": "step-before", "strokeWidth": 1.5, "color": _MUTED, "opacity": 0.9},
+        "mark": {"type": "line", "interpolate": "step-before", "style": "front"},
         "encoding": {"order": {"field": "speedup"}},
     }
 
@@ -172,9 +185,9 @@ def _with_interval(row: Mapping[str, Any], name: str, digits: int, unit: str) ->
 
 
 def _short(entry: Entry) -> str:
-    """What is written beside a mark: the thresholds, since colour and shape say the method."""
-    words = entry.label.split(" ", 1)
-    return words[1] if len(words) == 2 and words[0] == entry.summary.method else entry.label
+    """What is written beside a mark: the settings, since colour and shape say the method."""
+    name, method = entry.summary.point, entry.summary.method
+    return name.removeprefix(f"{method} ")
 
 
 def inside(value: float, span: Range) -> bool:

@@ -16,7 +16,9 @@ from bild_bench.report.chart_layers import (
     paper_marks,
     parity_line,
     reference_lines,
+    references,
     row_of,
+    smalls,
 )
 from bild_bench.report.collect import Entry, Group
 from bild_bench.report.heatmaps import heatmaps
@@ -42,12 +44,14 @@ def pareto(group: Group) -> Spec:
     published = _published(group)
     x_range, y_range = _ranges(drawn, published, points)
     rows = [row_of(entry) for entry in points if _within(entry, x_range, y_range)]
-    placed = chart_labels.places(rows, x_range, y_range, _SIZE)
+    lines = references(points, y_range)
+    placed, ends = chart_labels.places(rows, lines, chart_labels.Frame(x_range, y_range, _SIZE))
     rows = [{**row, "place": placed.get(row["label"], "")} for row in rows]
+    lines = [{**line, "end": ends.get(line["name"], "")} for line in lines]
     scales = {"x": _axis_x(x_range), "y": _axis_y(group, y_range)}
-    layers = [parity_line(), reference_lines(points, y_range, x_range[1])]
+    layers = [parity_line(), reference_lines(lines)]
     layers += [intervals("x", rows), intervals("y", rows), front_line(), marks(rows)]
-    layers += chart_labels.layers([row["place"] for row in rows if row["place"]])
+    layers += chart_labels.layers(rows)
     if published:
         layers.append(paper_marks(published))
     return {
@@ -65,7 +69,7 @@ def pareto(group: Group) -> Spec:
 
 def themed(spec: Mapping[str, Any], *, dark: bool = False) -> Spec:
     """The specification with fonts, grid and text colours for a light or a dark ground."""
-    ink, soft, grid, ground = ("#E8EAED", "#A5ACB5", "#343A42", "#15181C") if dark else _LIGHT
+    ink, soft, grid, ground = _DARK if dark else _LIGHT
     font = "Inter, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
     axis = {"labelColor": soft, "titleColor": ink, "gridColor": grid, "tickColor": grid, "domainColor": grid}
     sizes = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": 500, "titlePadding": 12, "labelPadding": 6}
@@ -77,10 +81,17 @@ def themed(spec: Mapping[str, Any], *, dark: bool = False) -> Spec:
         "legend": {"labelColor": ink, "titleColor": soft, "labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90},
         "view": {"stroke": None},
         "text": {"color": ink},
+        "style": {
+            "front": {"color": ink, "strokeWidth": 2, "opacity": 0.8},
+            "halo": {"stroke": ground, "strokeWidth": 3, "strokeJoin": "round", "color": ground},
+            "reference": {"color": soft},
+        },
     }
     return {**spec, "background": ground, "padding": 20, "config": config}
 
 
+# Ink, softer ink, grid, ground.
+_DARK = ("#E8EAED", "#A5ACB5", "#343A42", "#15181C")
 _LIGHT = ("#1C2127", "#5B6470", "#E9ECEF", "#FFFFFF")
 
 
@@ -165,8 +176,8 @@ def _subtitle(
 ) -> list[str]:
     lines = [f"{metric_name(group.run.metric)}: {group.key['signature']}"]
     lines.append("bars: 95 % intervals over texts; line and large marks: the strict Pareto front on these texts")
-    for entry in points:
-        if entry.summary.method == "small" and not _within(entry, x_range, y_range):
+    for entry in smalls(points):
+        if not _within(entry, x_range, y_range):
             lines.append(f"beyond the plot: {entry.label} alone, {entry.quality:.2f} at {entry.speedup:.2f}x")
     if published:
         metric, split = published[0].metric, published[0].split

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bild_bench import results
 from bild_bench.errors import DataError
+from bild_bench.parquet import load_table
 from bild_bench.report.summary import PointSummary, summarise
 from bild_bench.results import Experiment
-from bild_bench.schema import RunRecord
+from bild_bench.schema import SAMPLE_SCHEMA, RunRecord, sample_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,12 +41,19 @@ class Member:
             raise DataError("results", str(experiment.directory), problem, fix)
         return cls(experiment.run, experiment.directory, summarise(experiment).points, text_ids)
 
-    def samples(self) -> pd.DataFrame:
+    def samples(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Every row of the experiment; see `results.read`.
+
+        Args:
+            columns: those that are needed, since traces take most of the time; there may be more. None for all.
 
         Raises:
             DataError: samples.parquet is missing or damaged.
         """
+        if columns is not None:
+            # While the experiment runs, and where the file is lost, `results.read` has the rows or the error.
+            with suppress(FileNotFoundError):
+                return sample_frame(load_table(self.directory / results.SAMPLES, SAMPLE_SCHEMA, list(columns)))
         return results.read(self.directory).samples
 
 
@@ -100,7 +109,7 @@ def _of_member(member: Member) -> tuple[list[Shown], set[str]]:
     every = set(member.text_ids)
     if all(point.texts == len(every) and point.errors == 0 for point in member.points):
         return [Shown(member, point, None) for point in member.points], every
-    samples = member.samples()
+    samples = member.samples(("point_id", "text_id", "status"))
     failed = samples["status"] == "error"
     shown, common = [], every
     for point in member.points:
@@ -119,6 +128,6 @@ def _of_member(member: Member) -> tuple[list[Shown], set[str]]:
 
 
 def _restricted(member: Member, texts: set[str]) -> dict[str, PointSummary]:
-    samples = member.samples()
+    samples = member.samples([name for name in SAMPLE_SCHEMA.names if name not in ("trace", "pieces")])
     part = samples[samples["text_id"].isin(texts)]
     return {point.point_id: point for point in summarise(Experiment(member.run, part, member.directory)).points}

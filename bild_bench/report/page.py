@@ -27,6 +27,8 @@ _SCRIPTS = ("elements.js", "plots.js", "points.js", "texts.js", "corrections.js"
 
 # Mail servers and slides tools take 6 MB; plots, tables and the drawing library are about 1.5 of it.
 _BYTES_FOR_TEXTS = 4_000_000
+# Each draws its plots and tables: a browser bears no thousand.
+_MOST_GROUPS = 40
 
 
 def write_page(
@@ -52,11 +54,17 @@ def write_page(
 
 
 def page_data(collected: Collected, **questions: Any) -> dict[str, Any]:
-    """What the page shows, as strict JSON values: version, groups (see `page_data.group_data`) and damaged files."""
-    share = _BYTES_FOR_TEXTS // max(1, len(collected.groups))
+    """What the page shows, as strict JSON values.
+
+    Returns:
+        version; groups: the first 40, see `page_data.group_data`; more: how many others there are; damaged files.
+    """
+    shown = collected.groups[:_MOST_GROUPS]
+    share = _BYTES_FOR_TEXTS // max(1, len(shown))
     return {
         "version": __version__,
-        "groups": [group_data(group, bytes_for_texts=share, **questions) for group in collected.groups],
+        "groups": [group_data(group, bytes_for_texts=share, **questions) for group in shown],
+        "more": len(collected.groups) - len(shown),
         "damaged": list(collected.damaged),
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bild_bench.report.collect import Group, Member
+    from bild_bench.report.collect import Entry, Group, Member
     from bild_bench.schema import RunRecord
 
 Lines = list[list[str]]
@@ -26,15 +26,17 @@ def records(group: Group) -> dict[str, Any]:
         name: [line for line in lines if all(line in other[name] for other in of_members[1:])]
         for name, lines in of_members[0].items()
     }
+    entries: dict[int, list[Entry]] = {}
+    for entry in group.entries:
+        entries.setdefault(id(entry.member), []).append(entry)
     experiments = [
-        _experiment(member, group, _without(sections, shared))
+        _experiment(member, entries.get(id(member), []), _without(sections, shared))
         for member, sections in zip(group.members, of_members, strict=True)
     ]
     return {"shared": shared, "experiments": experiments}
 
 
-def _experiment(member: Member, group: Group, own: Sections) -> dict[str, Any]:
-    entries = [entry for entry in group.entries if entry.member.directory == member.directory]
+def _experiment(member: Member, entries: list[Entry], own: Sections) -> dict[str, Any]:
     run = member.run
     return {
         "id": run.experiment_id,

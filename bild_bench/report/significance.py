@@ -49,14 +49,15 @@ def quality_significance(
         return None
     base, other = list(pairs["output_text_base"]), list(pairs["output_text"])
     references = [list(texts) for texts in pairs["references"]]
+    if base == other:
+        # sacreBLEU counts only resamples that differ by more than nothing, and calls the same texts significant.
+        end = 0.0 if len(pairs) > 1 else float("nan")
+        return Significance(0.0, end, end, 1.0, len(pairs), "none needed: the same texts")
     kind = cast("Metric", metric)
     difference, low, high = paired_quality_difference(kind, base, other, references, seed=seed)
     p_value: float | None = None
     test = "none: a single text"
-    if base == other:
-        # sacreBLEU counts only resamples that differ by more than nothing, and calls the same texts significant.
-        p_value, test = 1.0, "none needed: the same texts"
-    elif len(pairs) > 1 and metric == "bleu":
+    if len(pairs) > 1 and metric == "bleu":
         p_value, test = _sacrebleu(base, other, references)
     elif len(pairs) > 1:
         p_value, test = _same_resampling(kind, base, other, references, seed)

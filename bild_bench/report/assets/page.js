@@ -79,6 +79,7 @@ const main = document.getElementById("report");
 document.getElementById("version").textContent = data.version;
 if (data.damaged.length) main.append(make("div", { class: "notice" }, make("p", {}, "Left out, because it could not be read:"), make("ul", {}, ...data.damaged.map((line) => make("li", {}, line)))));
 main.append(...data.groups.map(groupPart));
+if (data.more) main.append(make("p", { class: "notice" }, `${plural(data.more, "more section")}: give the report fewer directories.`));
 if (!data.groups.length) main.append(make("p", { class: "notice" }, "No results."));
 if (data.groups.length > 1) document.getElementById("contents").append(...data.groups.map((group, number) => make("a", { href: `#g${number}` }, group.title)));
 hints();
