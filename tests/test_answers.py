@@ -23,7 +23,7 @@ from bild_bench.report.answers import (
     speed_parts,
     tokens_fed,
 )
-from bild_bench.report.cautions import cautions, drift
+from bild_bench.report.cautions import COLUMNS, cautions, drift
 from bild_bench.report.collect import collect
 from bild_bench.report.significance import quality_significance
 from tests.made_reports import experiment, grid, only_group
@@ -228,7 +228,7 @@ def test_warnings_name_drift_throttling_missing_texts_and_what_an_experiment_say
     hot = {"device": "cuda", "threads": 2, "gpu_throttle_reasons": "idle, hardware thermal slowdown"}
     experiment(tmp_path / "x", texts, environment=hot)
 
-    found = "\n".join(cautions(only_group(tmp_path), sample_reader()))
+    found = "\n".join(cautions(only_group(tmp_path), sample_reader(COLUMNS)))
 
     assert "drift: vanilla was 100% slower" in found
     assert "throttled before the run (hardware thermal slowdown)" in found
@@ -243,7 +243,7 @@ def test_warnings_name_points_that_take_no_part_and_mixed_versions(tmp_path: Pat
     experiment(tmp_path / "two", code_version="0.2.0")
     [group] = collect([tmp_path]).groups
 
-    found = "\n".join(cautions(group, sample_reader()))
+    found = "\n".join(cautions(group, sample_reader(COLUMNS)))
 
     assert "bild fb=0.9 rb=2 takes no part: stopped after 1 of 2 texts" in found
     assert "2 versions of bild-bench: 0.1.0, 0.2.0" in found

@@ -11,27 +11,11 @@ from typing import Any
 import pytest
 
 from bild_bench.report import charts
-from bild_bench.report.chart_labels import Frame, places
 from bild_bench.report.collect import Group
 from tests.made_reports import experiment, grid, only_group
 from tests.made_results import BASELINE, BILD_A, BILD_B, POINT, VANILLA_B, made_sample, two_texts
 
 GRID = [(0.5, 1.0, 1.0), (0.5, 2.0, 2.0), (0.9, 1.0, 3.0), (0.9, math.inf, 4.0)]
-
-
-FRAME = Frame((1.0, 2.0), (30.0, 41.0), (620, 380))
-
-
-def _named(label: str, speedup: float, quality: float, short: str = "fb=0.5 rb=2") -> dict[str, Any]:
-    """A row on the front that is to be named."""
-    return {
-        "label": label,
-        "short": short,
-        "front": True,
-        "named": True,
-        "speedup": speedup,
-        "quality": quality,
-    }
 
 
 def _values(spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -157,41 +141,6 @@ def test_published_figures_of_calm_are_only_on_plots_of_calm(tmp_path: Path) -> 
 
     assert 35.03 not in {row.get("quality") for row in without}
     assert 35.03 in {row.get("quality") for row in with_calm}
-
-
-def test_names_of_close_points_do_not_cover_each_other() -> None:
-    close = [(1.50, 40.0), (1.51, 39.9), (1.52, 39.8), (1.53, 39.7), (1.54, 39.6), (1.55, 39.5)]
-    rows = [_named(f"p{n}", speed, quality) for n, (speed, quality) in enumerate(close)]
-
-    crowded, _ = places(rows, [], FRAME)
-    roomy, _ = places(rows, [], Frame((1.49, 1.56), (39.4, 40.1), (6200, 3800)))
-
-    assert 0 < len(crowded) < len(rows)
-    assert roomy == {row["label"]: "above right" for row in rows}
-
-
-def test_a_name_stays_inside_the_plot() -> None:
-    assert places([_named("p", 2.0, 30.0)], [], FRAME)[0] == {"p": "above left"}
-    too_long = _named("p", 1.5, 35.0, short="x" * 60)
-    assert places([too_long], [], FRAME)[0] == {}
-
-
-def test_the_name_of_a_line_and_that_of_a_point_keep_apart() -> None:
-    vanilla = {"name": "vanilla 40.00", "quality": 40.0}
-    # 60 pixels from the right end, where the line's name would stand; 31 above the line, room is for one name only.
-    point = _named("p", 1.9, 40.0)
-    below = _named("q", 1.9, 39.1)
-
-    assert places([point], [vanilla], FRAME) == ({"p": "below left"}, {"vanilla 40.00": "left above"})
-    assert places([below], [vanilla], FRAME) == ({"q": "below left"}, {"vanilla 40.00": "right above"})
-
-
-def test_a_name_prefers_a_place_that_no_line_runs_through() -> None:
-    # 13 pixels above the point, in the middle of the name that would stand there.
-    line = {"name": "vanilla", "quality": 35.4}
-
-    assert places([_named("p", 1.5, 35.0)], [], FRAME)[0] == {"p": "above right"}
-    assert places([_named("p", 1.5, 35.0)], [line], FRAME)[0] == {"p": "below left"}
 
 
 def test_a_single_text_is_drawn_without_intervals(tmp_path: Path) -> None:

@@ -152,6 +152,12 @@ def test_damaged_files_are_named_and_no_results_make_a_page_too() -> None:
     assert data["groups"] == []
 
 
+def test_more_sections_than_a_browser_bears_are_counted(tmp_path: Path) -> None:
+    collected = made_collected(tmp_path, texts=1)
+    found = page_data(replace(collected, groups=collected.groups * 42))
+    assert (len(found["groups"]), found["more"]) == (40, 2)
+
+
 def test_what_json_lacks_is_said_in_words() -> None:
     values = {"a": [float("nan"), float("inf"), -float("inf"), 1.5], 2: (None, "x")}
     assert json_values(values) == {"a": [None, "inf", "-inf", 1.5], "2": [None, "x"]}

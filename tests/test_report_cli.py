@@ -118,7 +118,8 @@ def test_the_page_answers_the_questions_that_were_asked(tmp_path: Path, output: 
     report([tmp_path], html=tmp_path / "report.html", max_drop=[30], min_speedup=2.6)
 
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    [group] = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[0])["groups"]
+    inlined = re.findall(r'type="application/json">(.*?)</script>', page, re.DOTALL)
+    [group] = json.loads(inlined[0])["groups"]
     asked = [answer["question"] for answer in group["answers"]]
     assert asked == ["fastest within 30 points of vanilla", "best quality at a decoding speed-up of 2.6x or more"]
 

@@ -45,7 +45,12 @@ def pareto(group: Group) -> Spec:
     x_range, y_range = _ranges(drawn, published, points)
     rows = [row_of(entry) for entry in points if _within(entry, x_range, y_range)]
     lines = references(points, y_range)
-    placed, ends = chart_labels.places(rows, lines, chart_labels.Frame(x_range, y_range, _SIZE))
+    foreign = [
+        {"speedup": point.speedup, "quality": point.quality, "front": False, "named": False}
+        for point in published
+        if point.speedup is not None
+    ]
+    placed, ends = chart_labels.places([*rows, *foreign], lines, chart_labels.Frame(x_range, y_range, _SIZE))
     rows = [{**row, "place": placed.get(row["label"], "")} for row in rows]
     lines = [{**line, "end": ends.get(line["name"], "")} for line in lines]
     scales = {"x": _axis_x(x_range), "y": _axis_y(group, y_range)}

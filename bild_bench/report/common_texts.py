@@ -53,7 +53,9 @@ class Member:
         if columns is not None:
             # While the experiment runs, and where the file is lost, `results.read` has the rows or the error.
             with suppress(FileNotFoundError):
-                return sample_frame(load_table(self.directory / results.SAMPLES, SAMPLE_SCHEMA, list(columns)))
+                table = load_table(self.directory / results.SAMPLES, SAMPLE_SCHEMA, list(columns))
+                frame: pd.DataFrame = sample_frame(table)
+                return frame
         return results.read(self.directory).samples
 
 
