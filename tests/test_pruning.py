@@ -71,13 +71,14 @@ def test_a_point_that_is_not_beaten_in_both_stays(seconds: tuple[float, float], 
     assert pruner_after(64, rows).beaten(ids(POINT, OTHER)) == {}
 
 
-def test_a_difference_that_chance_explains_drops_nothing() -> None:
+@pytest.mark.parametrize("by_chance", ["time", "quality"])
+def test_a_difference_that_chance_explains_drops_nothing(by_chance: str) -> None:
     def rows(number: int) -> list[SampleRecord]:
-        # Better and faster in nine texts of sixteen, worse and slower in seven.
-        first, second = (sample(POINT, number, 1), sample(OTHER, number, 2, BAD))
-        if number % 16 < 7:
-            first, second = (sample(POINT, number, 2, BAD), sample(OTHER, number, 1))
-        return [first, second]
+        # In one figure OTHER is worse in each text, in the other one in nine texts of sixteen.
+        better = number % 16 < 7
+        slower, worse = (not better, True) if by_chance == "time" else (True, not better)
+        first = sample(POINT, number, 1 if slower else 2, GOOD if worse else BAD)
+        return [first, sample(OTHER, number, 2 if slower else 1, BAD if worse else GOOD)]
 
     assert pruner_after(16, rows).beaten(ids(POINT, OTHER)) == {}
 
@@ -202,8 +203,6 @@ def test_what_was_dropped_stays_dropped_after_a_stop_and_nothing_is_dropped_unas
 
 def test_draws_go_on_without_the_dropped_points_too(decoded: list[list[str]], tmp_path: Path) -> None:
     texts = jsonl(tmp_path / "texts.jsonl", TEXTS[:18])
-    asked = request(
-        texts, tmp_path / "out", prune=True, metric="rougeL", sampling=Sampling(temperature=1.1), draws=2
-    )
+    asked = request(texts, tmp_path / "out", prune=True, metric="rougeL", sampling=Sampling(temperature=1.1), draws=2)
     run_experiment(asked, POINTS)
     assert [len(labels) for labels in decoded] == [4] * 32 + [3] * 4

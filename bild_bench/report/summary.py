@@ -148,7 +148,7 @@ def _summarise_point(
         texts=ok["text_id"].nunique(),
         paired_texts=pairs["text_id"].nunique(),
         errors=int((rows["status"] == "error").sum()),
-        truncated=int(rows["source_truncated"].sum()),
+        truncated=int(rows.drop_duplicates(["text_id", "draw"])["source_truncated"].sum()),
         hit_limit=_count(ok["hit_limit"]),
         quality=quality,
         quality_spread=spread,
