@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bild_bench.decoding.picking import Greedy, Picker, Sampling
 from bild_bench.decoding.records import Counters, TraceStep
-from bild_bench.errors import UsageError
+from bild_bench.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from bild_bench.models.pair import Pair
@@ -34,6 +35,8 @@ class Generated:
         pieces: every token ever written, those rolled back included, in that order.
         hit_limit: it ended at the length limit.
         source_truncated: the source was cut to the task's limit.
+        unknown_source_tokens: tokens of the source that the tokenizer does not know.
+        remarks: what must be known before the text is believed, one line each.
     """
 
     text: str
@@ -42,6 +45,8 @@ class Generated:
     pieces: tuple[Piece, ...]
     hit_limit: bool
     source_truncated: bool
+    unknown_source_tokens: int = 0
+    remarks: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -52,6 +57,8 @@ class Generated:
             "trace": [{"text": piece.text, **piece.step._asdict()} for piece in self.pieces],
             "hit_limit": self.hit_limit,
             "source_truncated": self.source_truncated,
+            "unknown_source_tokens": self.unknown_source_tokens,
+            "remarks": list(self.remarks),
         }
 
 
@@ -60,8 +67,8 @@ def load_pair(
     *,
     preset: str | None = None,
     aligned: bool = False,
-    large: str | None = None,
-    small: str | None = None,
+    large: str | Path | None = None,
+    small: str | Path | None = None,
     prefix: str | None = None,
     device: str = "auto",
     dtype: str = "float32",
@@ -72,13 +79,20 @@ def load_pair(
 ) -> Pair:
     """Load the pair for a task; the options are those of `bild-bench run`.
 
+    Args:
+        roles: the models to load, of "large" and "small".
+        library_roles: those of them that are loaded as the library's own models too, for hf-greedy and hf-assisted.
+
     Raises:
+        UsageError: a role that is not known, or a library's copy of a model that is not loaded.
         UsageError, DataError: see `models.choice.choose_pair` and `models.pair.load_pair`.
     """
     from bild_bench.models import pair as pairs
     from bild_bench.models.choice import choose_pair
     from bild_bench.tasks import load_task
 
+    _check_roles("roles", roles, ("large", "small"))
+    _check_roles("library_roles", library_roles, roles)
     found = load_task(task)
     choice = choose_pair(
         found.name, found.kind, preset=preset, aligned=aligned, large=large, small=small, prefix=prefix
@@ -106,20 +120,23 @@ def generate(
         mode: a method's name.
         task: whose length limits hold.
         sampling: draw tokens; None for greedy search.
-        seed: of the draw.
+        seed: of the draw, 0 to 2**32 - 1.
         settings: of the method, such as alpha_fb and alpha_rb.
 
     Raises:
-        UsageError: an empty text, no such mode, a setting that it does not have, or sampling where it cannot draw.
+        UsageError: an empty text, a seed out of range, no such mode, a setting that it does not have or of another
+            type, models that are not loaded, or sampling where it cannot draw.
         RunError: a model's scores are not finite.
     """
+    from bild_bench.checks import check_seed
     from bild_bench.models.opening import check_method, open_sessions
     from bild_bench.models.pieces import pieces_of
     from bild_bench.plan import check_sampling, make_point
+    from bild_bench.remarks import remarks_on, unknown_tokens
     from bild_bench.tasks import load_task
 
-    if not text.strip():
-        raise UsageError("TEXT", text, "is empty", "give a text to decode")
+    _check_arguments(pair, text, sampling)
+    check_seed(seed)
     point, limits_of = make_point(mode, settings), load_task(task)
     if sampling is not None:
         check_sampling([point])
@@ -131,29 +148,84 @@ def generate(
     trace = decoded.trace()
     pieces = tuple(Piece(text, step) for text, step in zip(pieces_of(pair, trace), trace, strict=True))
     return Generated(
-        pair.text(decoded.tokens), decoded.tokens, decoded.counters, pieces, decoded.hit_limit, source.truncated
+        text=pair.text(decoded.tokens),
+        tokens=decoded.tokens,
+        counters=decoded.counters,
+        pieces=pieces,
+        hit_limit=decoded.hit_limit,
+        source_truncated=source.truncated,
+        unknown_source_tokens=unknown_tokens(pair, source),
+        remarks=remarks_on(pair, point, source, decoded),
     )
 
 
 def run(
-    task: str, mode: str = "bild", *, baseline: bool = True, settings: dict[str, Any] | None = None, **request: Any
+    task: str, mode: str = "bild", *, baseline: bool = True, settings: dict[str, Any] | None = None, **options: Any
 ) -> Experiment:
     """Run an experiment as `bild-bench run` does and read it back.
 
     Args:
         task: its name.
-        mode: the method.
+        mode: the method; several as "bild,small".
         baseline: decode by vanilla too.
-        settings: of the method.
-        request: fields of `setup.Request`, such as limit, preset, device, out.
+        settings: of the methods, such as {"alpha_fb": 0.5}; each goes to the methods that know it.
+        options: fields of `setup.Request`, such as limit, preset, device, out; and settings, such as alpha_fb=0.5.
+
+    Raises:
+        UsageError: no such name among the options, or a setting given twice; else as `experiment.run_experiment`.
+        DataError, RunError: as `experiment.run_experiment`.
     """
     from bild_bench import results
     from bild_bench.experiment import run_experiment
-    from bild_bench.plan import make_point, with_baseline
+    from bild_bench.grid import expand, parse_words
+    from bild_bench.plan import with_baseline
     from bild_bench.setup import Request
 
-    points = [make_point(mode, {} if settings is None else settings)]
+    if not isinstance(mode, str):
+        raise UsageError("mode", mode, "must be a method's name; several are one text, as 'bild,small'", "give a text")
+    request, direct = _sorted_out(options)
+    given = {} if settings is None else settings
+    for name in given.keys() & direct.keys():
+        raise UsageError(name, direct[name], "is given twice, in settings too", "leave one out")
+    points = expand(parse_words("--mode", mode), {name: [value] for name, value in (given | direct).items()})
     return results.read(run_experiment(Request(task=task, **request), with_baseline(points) if baseline else points))
+
+
+def _sorted_out(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields of a request, and settings of methods."""
+    from bild_bench.decoding.methods import METHODS
+    from bild_bench.setup import Request
+
+    asked = {field.name for field in fields(Request)} - {"task"}
+    known = {field.name for method in METHODS.values() for field in fields(method.settings)}
+    for name in options:
+        if name not in asked | known:
+            raise unknown_name("run", name, asked | known)
+    return (
+        {name: value for name, value in options.items() if name in asked},
+        {name: value for name, value in options.items() if name not in asked},
+    )
+
+
+def _check_roles(option: str, roles: Sequence[str], allowed: Sequence[str]) -> None:
+    # A word is a sequence too, of its letters.
+    if isinstance(roles, str) or not all(role in allowed for role in roles) or (option == "roles" and not roles):
+        example = f'{option}=("{allowed[0]}",)'
+        raise UsageError(option, roles, f"must be a list of models (allowed: {', '.join(allowed)})", f"try {example}")
+
+
+def _check_arguments(pair: object, text: object, sampling: object) -> None:
+    from bild_bench.models.pair import Pair
+
+    if not isinstance(pair, Pair):
+        raise UsageError("pair", pair, "must be what load_pair returned", "try generate(load_pair(), TEXT)")
+    if not isinstance(text, str):
+        raise UsageError("TEXT", text, "must be a string", "give one text")
+    if not text.strip():
+        raise UsageError("TEXT", text, "is empty", "give a text to decode")
+    if sampling is not None and not isinstance(sampling, Sampling):
+        fix = "give bild_bench.decoding.picking.Sampling(top_p=0.8), or None for greedy search"
+        raise UsageError("sampling", sampling, "must be a Sampling or None", fix)
 
 
 def _picker(sampling: Sampling | None, seed: int) -> Picker:

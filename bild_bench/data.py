@@ -50,8 +50,10 @@ class Examples:
         split: the split's name.
         examples: the texts, in the data set's order.
         total: rows of the split before sampling.
+        expected: rows that the task's file says the split has; None where it does not say, and for the embedded sample.
         fingerprint: sha256 over all kept examples, 64 hex digits.
-        origin: data (as asked for), repository, revision, commit (each None where there is none), files (their names).
+        origin: data (as asked for), repository, revision, commit (each None where there is none), files (their names),
+            source_column, target_column.
     """
 
     label: str
@@ -59,6 +61,7 @@ class Examples:
     split: str
     examples: tuple[Example, ...]
     total: int
+    expected: int | None
     fingerprint: str
     origin: dict[str, str | None]
 
@@ -74,14 +77,16 @@ def load_examples(
         split: None is the task's own split.
         limit: keep this many texts (>= 1), a sample drawn by `seed` and put back into the set's order; None keeps all.
         seed: of the sample.
-        announce: called with one line before a download.
+        announce: called with one line before a download, and where rows of the split are not there.
 
     Raises:
-        UsageError: a limit below 1, or options that the data does not have.
+        UsageError: a limit below 1, an empty split, or options that the data does not have.
         DataError: whatever is wrong with the data; one line that names the file, column or row.
     """
     if limit is not None and limit < 1:
         raise UsageError("--limit", limit, "must be at least 1", "leave it out to use every text")
+    if split == "":
+        raise UsageError("--split", split, "is empty", f"leave it out for the task's own, {task.split}")
     if data == "embedded":
         located, columns, label, commit = _embedded(task, split)
     elif data == "hub":
@@ -92,14 +97,19 @@ def load_examples(
         columns, label = (task.source_column, task.target_column), _label(task, data, located)
     everything = _examples(read_pairs(located.files, *columns))
     kept = _sample(everything, limit, seed)
+    expected = None if data == "embedded" else task.sizes.get(located.split)
+    if expected is not None and len(everything) < expected:
+        announce(f"{len(everything):,} of {expected:,} texts of the {located.split} split are there")
     origin = {
         "data": data,
         "repository": task.hub_id if data == "hub" else None,
         "revision": task.revision if data == "hub" else None,
         "commit": commit,
         "files": ",".join(file.name for file in located.files),
+        "source_column": columns[0],
+        "target_column": columns[1],
     }
-    return Examples(label, task, located.split, kept, len(everything), _fingerprint(kept), origin)
+    return Examples(label, task, located.split, kept, len(everything), expected, _fingerprint(kept), origin)
 
 
 def _embedded(task: Task, split: str | None) -> tuple[Located, tuple[str, str], str, None]:

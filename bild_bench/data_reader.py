@@ -128,7 +128,8 @@ def _csv_options(files: tuple[Path, ...]) -> dict[str, Any]:
     """Settings under which a CSV cell is the text that stands there.
 
     Left alone, the reader turns "None" and "NA" into nulls and columns of digits into numbers, fills up short rows, and
-    takes the first column for an index when rows are longer than the header.
+    takes the first column for an index when rows are longer than the header. A column without a name, such as the index
+    that pandas writes, is called "unnamed".
     """
     from datasets import Features, Value
 
@@ -138,15 +139,17 @@ def _csv_options(files: tuple[Path, ...]) -> dict[str, Any]:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.reader(stream, strict=True)
             try:
-                header = next(reader, [])
+                header = [name if name.strip() else "unnamed" for name in next(reader, [])]
                 wrong = next((row for row in reader if row and len(row) != len(header)), None)
             except csv.Error as error:
                 raise ValueError(f"line {reader.line_num}: {error}") from error
             if wrong is not None:
                 raise ValueError(f"line {reader.line_num} has {len(wrong)} fields, and the header {len(header)}")
-            if len(set(header)) < len(header):
-                raise ValueError("the header names a column twice")
-    return {"keep_default_na": False, "features": Features({name: Value("string") for name in header})}
+            twice = next((name for name in header if header.count(name) > 1), None)
+            if twice is not None:
+                raise ValueError(f"the header names the column {twice!r} twice")
+    features = Features({name: Value("string") for name in header})
+    return {"keep_default_na": False, "names": header, "header": 0, "features": features}
 
 
 @contextmanager

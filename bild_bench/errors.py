@@ -23,7 +23,9 @@ class BildBenchError(Exception):
 
     def __init__(self, field: str, value: object, problem: str, fix: str) -> None:
         self.field, self.value, self.problem, self.fix = field, value, problem, fix
-        super().__init__(_one_line(f"{field}: {_shorten(value)}: {problem}; {fix}"))
+        # An option without a value was left out; in data, None is what was found.
+        shown = "not given" if value is None and field.startswith("--") else _shorten(value)
+        super().__init__(_one_line(f"{field}: {shown}: {problem}; {fix}"))
 
 
 class UsageError(BildBenchError):
@@ -44,10 +46,10 @@ class RunError(BildBenchError):
     exit_code = 1
 
 
-def unknown_name(field: str, value: str, known: Iterable[str]) -> UsageError:
+def unknown_name(field: str, value: object, known: Iterable[str]) -> UsageError:
     """The error for a name that is not in a list, with the nearest known names."""
     names = sorted(known)
-    close = difflib.get_close_matches(value, names, n=1)
+    close = difflib.get_close_matches(str(value), names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else "choose one of them"
     return UsageError(field, value, f"not known (allowed: {', '.join(names)})", hint)
 

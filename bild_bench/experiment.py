@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bild_bench import results
+from bild_bench import directories, results
 from bild_bench.data import Example
 from bild_bench.errors import RunError, UsageError
 from bild_bench.extending import kept_samples
@@ -44,6 +46,17 @@ def untracked(texts: Iterable[Example], done: int, total: int) -> Iterable[Examp
     return texts
 
 
+@contextmanager
+def _threads_restored() -> Iterator[None]:
+    """What else a notebook computes must not go on with an experiment's threads."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@_threads_restored()
 def run_experiment(
     request: Request,
     points: Sequence[Point],
@@ -76,11 +89,13 @@ def run_experiment(
     setup = prepare(request, points, task, choice, announce)
     run = run_record(setup)
     directory = _directory(request, run)
-    with results.lock(directory):
+    with directories.lock(directory):
         run = _open(directory, run, announce)
         if run.status == "running":
             deadline = None if request.budget is None else started + request.budget
             _decode_texts(directory, run, setup, deadline, announce, track, observe)
+        elif not (directory / results.SUMMARY).exists():
+            results.write_summary(results.read(directory))
     samples = results.read(directory).samples
     # Without any row the time was up before the first text.
     if len(samples) and not samples["status"].eq("ok").any():
@@ -90,6 +105,7 @@ def run_experiment(
     return directory
 
 
+@_threads_restored()
 def estimate(request: Request, points: Sequence[Point], announce: Announce = silent) -> tuple[int, float]:
     """How many texts an experiment has, and about how many seconds it takes, judged by its warm-up texts.
 
@@ -105,21 +121,23 @@ def estimate(request: Request, points: Sequence[Point], announce: Announce = sil
 
 
 def _require_writable(folder: Path) -> None:
-    """Better now than after the first text."""
+    """Better now than after the first text; nothing is left behind, since the rest may still be refused."""
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        there = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
+        with tempfile.TemporaryFile(dir=there):
             pass
 
 
 def _directory(request: Request, run: RunRecord) -> Path:
     if request.out is not None:
+        with writing(request.out):
+            request.out.mkdir(parents=True, exist_ok=True)
         return request.out
     unfinished = results.find_unfinished(request.results, run.experiment_id)
     if unfinished is not None:
         return unfinished
     methods = "-".join(dict.fromkeys(point["method"] for point in run.points))
-    return results.new_directory(request.results, f"{run.data_label}-{run.pair_label}-{methods}")
+    return directories.new_directory(request.results, f"{run.data_label}-{run.pair_label}-{methods}")
 
 
 def _open(directory: Path, run: RunRecord, announce: Announce) -> RunRecord:

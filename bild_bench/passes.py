@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from bild_bench.data import Example
 from bild_bench.decoding.picking import Greedy, Picker
 from bild_bench.decoding.sampling import Sampler, seed_of
-from bild_bench.errors import DataError
 from bild_bench.measure.divergence import with_divergence
 from bild_bench.measure.timing import Outcome, time_text
 from bild_bench.models.pair import Source
@@ -22,8 +21,6 @@ from bild_bench.setup import Setup
 def warm_up(setup: Setup) -> tuple[float, Source]:
     """Decode some texts and drop them: the seconds that the last one took by all points and draws, and its source."""
     usable = [example for example in setup.examples.examples if example.source.strip()]
-    if not usable:
-        raise DataError("--data", setup.examples.label, "every source text is empty", "check --source-column")
     warmup, limit = setup.request.warmup, setup.task.source_limit
     sources = [setup.pair.tokenise(example.source, limit) for example in usable[: max(1, warmup)]]
     seconds = 0.0

@@ -12,6 +12,7 @@ from typing import Any
 
 from bild_bench import __version__
 from bild_bench.decoding.methods import METHODS, Method, find_method
+from bild_bench.decoding.typed import typed
 from bild_bench.errors import UsageError
 
 
@@ -48,14 +49,14 @@ def make_point(mode: str, settings: Mapping[str, Any], role: str = "point") -> P
     """A point from a mode's name and the settings that were given; the others take their defaults.
 
     Raises:
-        UsageError: no such mode, a setting that means nothing to it, or a value out of range.
+        UsageError: no such mode, a setting that means nothing to it, or a value of another type or out of range.
     """
     method = find_method(mode)
     known = {field.name for field in fields(method.settings)}
     for name, value in settings.items():
         if name not in known:
             raise meaningless(name, value, mode)
-    return Point(method, method.settings(**settings), role)
+    return Point(method, method.settings(**typed(method.settings, settings)), role)
 
 
 def meaningless(setting: str, value: object, modes: str) -> UsageError:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bild_bench.data import Example
+from bild_bench.data import Example, Examples
 from bild_bench.measure.environment import describe_environment, machine_fingerprint
 from bild_bench.measure.timing import Outcome
 from bild_bench.models.pair import Source
@@ -52,7 +52,7 @@ def run_record(setup: Setup) -> RunRecord:
         configuration=_configuration(setup),
         points=[_described(point, point_id, setup) for point, point_id in ids.items()],
         models=pair.describe(),
-        data={"fingerprint": examples.fingerprint, "total": examples.total, **examples.origin},
+        data=_data(examples),
         environment=environment,
         environment_after={},
         calibration={},
@@ -163,6 +163,17 @@ def _described(point: Point, point_id: str, setup: Setup) -> dict[str, Any]:
         "models": point.models,
         "lossless": setup.request.sampling is None and point.method.lossless(point.settings),
         "settings": asdict(point.settings),
+    }
+
+
+def _data(examples: Examples) -> dict[str, Any]:
+    unanswered = sum(not any(reference.strip() for reference in example.references) for example in examples.examples)
+    return {
+        "fingerprint": examples.fingerprint,
+        "total": examples.total,
+        "expected": examples.expected,
+        "empty_references": unanswered,
+        **examples.origin,
     }
 
 

@@ -8,13 +8,11 @@ killed.
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +35,7 @@ from bild_bench.schema import (
 if TYPE_CHECKING:
     import pandas as pd
 
-RUN, SAMPLES, SUMMARY, SHARDS, LOCK = "run.parquet", "samples.parquet", "summary.parquet", "shards", ".lock"
+RUN, SAMPLES, SUMMARY, SHARDS = "run.parquet", "samples.parquet", "summary.parquet", "shards"
 
 _FIELD = "results"
 
@@ -55,23 +53,6 @@ class Experiment:
     directory: Path
 
 
-def new_directory(root: Path, name: str) -> Path:
-    """Make root/<UTC time>-<name>, never one that exists.
-
-    Raises:
-        UsageError: it cannot be made there. RunError: the disk is full.
-    """
-    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
-    with writing(root):
-        root.mkdir(parents=True, exist_ok=True)
-        for number in count(1):
-            directory = root / (stem if number == 1 else f"{stem}-{number}")
-            with suppress(FileExistsError):
-                directory.mkdir()
-                break
-    return directory
-
-
 def find_unfinished(root: Path, experiment_id: str) -> Path | None:
     """The newest directory under root whose run has this id and is not complete; damaged ones are passed over."""
     for path in sorted(root.glob(f"*/{RUN}"), reverse=True):
@@ -80,28 +61,6 @@ def find_unfinished(root: Path, experiment_id: str) -> Path | None:
             if run.experiment_id == experiment_id and run.status == "running":
                 return path.parent
     return None
-
-
-@contextmanager
-def lock(directory: Path) -> Iterator[None]:
-    """Hold the right to write into a directory; the system takes it back from a killed process.
-
-    Raises:
-        RunError: another process holds it. UsageError: the directory is missing or cannot be written to.
-    """
-    from filelock import FileLock, Timeout
-
-    held = FileLock(directory / LOCK, timeout=0)
-    with writing(directory):
-        try:
-            held.acquire()
-        except Timeout:
-            fix = "wait until it ends, or choose another results directory"
-            raise RunError(_FIELD, str(directory), "another process is writing there", fix) from None
-    try:
-        yield
-    finally:
-        held.release()
 
 
 def create(directory: Path, run: RunRecord) -> None:
@@ -121,7 +80,7 @@ def create(directory: Path, run: RunRecord) -> None:
 
 
 def update(directory: Path, run: RunRecord) -> None:
-    """Write run.parquet anew while the experiment runs. Call within `lock`.
+    """Write run.parquet anew while the experiment runs. Call within `directories.lock`.
 
     Raises:
         RunError: the disk is full. UsageError: no permission.
@@ -131,7 +90,7 @@ def update(directory: Path, run: RunRecord) -> None:
 
 
 def write_text(directory: Path, text_id: str, samples: Sequence[SampleRecord]) -> None:
-    """Write one finished text, all its points and draws, as one shard. Call within `lock`.
+    """Write one finished text, all its points and draws, as one shard. Call within `directories.lock`.
 
     Raises:
         RunError: the experiment is complete, the text is written already or is none of the run's, a point and draw
@@ -167,18 +126,15 @@ def finished_texts(directory: Path) -> set[str]:
 
 
 def complete(directory: Path, run: RunRecord) -> None:
-    """Merge the shards, write summary.parquet, mark the run complete; `run` is its final record. Call within `lock`.
+    """Merge the shards, write summary.parquet, mark the run complete; `run` is its final record.
 
-    Safe to be killed anywhere and to be called again: every step left its whole file or nothing, and shards go last.
-    The record's status is set here, and completed_at where it is None.
+    Call within `directories.lock`. Safe to be killed anywhere and to be called again: every step left its whole file or
+    nothing, and shards go last. The record's status is set here, and completed_at where it is None.
 
     Raises:
         RunError: texts are missing, `run` is another experiment's, or the disk is full.
         DataError: a file is damaged. UsageError: no permission.
     """
-    # summary.parquet only reads the rows; imported late because the report stands on this module.
-    from bild_bench.report.summary import summarise, summary_frame
-
     stored = read_run(directory)
     if stored.experiment_id != run.experiment_id:
         raise RunError(_FIELD, str(directory), f"holds experiment {stored.experiment_id}", "complete that one there")
@@ -189,11 +145,24 @@ def complete(directory: Path, run: RunRecord) -> None:
         table = _samples(directory, stored)
         with writing(directory):
             save_table(directory / SAMPLES, table)
-        frame = summary_frame(summarise(Experiment(final, sample_frame(table), directory)))
+        write_summary(Experiment(final, sample_frame(table), directory))
         with writing(directory):
-            save_table(directory / SUMMARY, pa.Table.from_pandas(frame, preserve_index=False))
             save_table(directory / RUN, run_table(final))
     shutil.rmtree(directory / SHARDS, ignore_errors=True)
+
+
+def write_summary(experiment: Experiment) -> None:
+    """Write summary.parquet, which holds nothing that the rows do not say. Call within `directories.lock`.
+
+    Raises:
+        RunError: the disk is full. UsageError: no permission.
+    """
+    # Imported late because the report stands on this module.
+    from bild_bench.report.summary import summarise, summary_frame
+
+    frame = summary_frame(summarise(experiment))
+    with writing(experiment.directory):
+        save_table(experiment.directory / SUMMARY, pa.Table.from_pandas(frame, preserve_index=False))
 
 
 def read(directory: Path) -> Experiment:

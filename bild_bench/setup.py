@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from bild_bench.checks import check_seed, check_threads, folder
 from bild_bench.data import Examples, load_examples
 from bild_bench.decoding.picking import Sampling
 from bild_bench.decoding.records import Limits
-from bild_bench.errors import UsageError
+from bild_bench.decoding.typed import typed
+from bild_bench.errors import DataError, UsageError
 from bild_bench.models.choice import PairChoice, choose_pair
 from bild_bench.plan import Point, check_sampling, keys_of, library_keys_of
 from bild_bench.tasks import Task, load_task
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from bild_bench.models.pair import Pair
 
 Announce = Callable[[str], None]
+
+_NUMBERS = ("limit", "threads", "seed", "draws", "warmup")
 
 
 def silent(line: str) -> None:
@@ -31,13 +35,15 @@ class Request:
 
     Args:
         data: "embedded", "hub" or a path; None for "embedded" with the embedded pair and "hub" with the others.
+        large, small: folder or hub id. Paths may be given as Path, here as for task and data.
         smalls: several small models to compare, instead of `small`; points name them (`Point.small`).
         limit: texts at most, a seeded sample; None for all.
-        threads: CPU threads of torch; None leaves them as they are.
+        threads: CPU threads of torch, 1 to 4 for each usable core; None leaves them as they are.
+        seed: of all that is drawn, 0 to 2**32 - 1.
         sampling: draw tokens, the baseline's too; None for greedy search.
         draws: how often each text is decoded, with other draws each time.
         warmup: texts decoded first and dropped.
-        out: the experiment's directory; None for a new one under `results`.
+        out: the experiment's directory; None for a new one under `results`. ~ is written out in all three paths.
         results: folder of experiments.
         budget: seconds after which no further text is begun; None for no limit.
         prune: drop points that cannot reach the front any more.
@@ -45,7 +51,7 @@ class Request:
         command: the command line, for the record.
 
     Raises:
-        UsageError: a number out of range.
+        UsageError: a number of another type or out of range, or an empty path.
     """
 
     task: str
@@ -77,8 +83,16 @@ class Request:
     command: str = ""
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise UsageError("--threads", self.threads, "must be 1 or more", "leave it out for torch's own choice")
+        plain: dict[str, Any] = typed(type(self), {name: getattr(self, name) for name in _NUMBERS})
+        given = {name: getattr(self, name) for name in ("out", "results", "extend")}
+        plain |= {name: folder(f"--{name}", path) for name, path in given.items() if path is not None}
+        named = {name: getattr(self, name) for name in ("task", "data", "large", "small")}
+        plain |= {name: str(path) for name, path in named.items() if isinstance(path, Path)}
+        for name, value in plain.items():
+            # The way to set a field of a frozen dataclass while it is made.
+            object.__setattr__(self, name, value)
+        check_seed(self.seed)
+        check_threads(self.threads)
         if self.warmup < 0:
             raise UsageError("--warmup", self.warmup, "must be 0 or more", "leave it out for 2")
         if self.draws < 1:
@@ -144,6 +158,8 @@ def prepare(
     """
     data = request.data if request.data is not None else ("embedded" if choice.label == "embedded" else "hub")
     examples = load_examples(task, data, request.split, request.limit, request.seed, announce)
+    if not any(example.source.strip() for example in examples.examples):
+        raise DataError("--data", examples.label, "every source text is empty", "check --source-column")
 
     import torch
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from bild_bench import results
+from bild_bench import directories, results
 from bild_bench.report.collect import Group, collect
 from bild_bench.schema import SampleRecord
 from tests.made_results import BASELINE, BILD_A, BILD_B, VANILLA_B, made_run, made_sample, stored
@@ -32,7 +32,7 @@ def experiment(
     run = made_run(**{"models": MODELS, "calibration": CALIBRATION, **held, **changes})
     stored(directory, run, samples)
     if finish:
-        with results.lock(directory):
+        with directories.lock(directory):
             results.complete(directory, run)
     return directory
 

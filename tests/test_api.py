@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import bild_bench
 from bild_bench import generate, load_pair, run
@@ -44,6 +45,37 @@ def test_the_five_lines_of_the_readme_work(tmp_path: Path) -> None:
 def test_an_experiment_may_do_without_a_baseline(tmp_path: Path) -> None:
     request: dict[str, Any] = {"limit": 1, "warmup": 0, "threads": 1, "out": tmp_path / "out"}
     assert list(run("iwslt17", "small", baseline=False, **request).samples.point) == ["small"]
+
+
+def test_settings_may_stand_beside_options_for_several_modes(tmp_path: Path) -> None:
+    request: dict[str, Any] = {"limit": 1, "warmup": 1, "threads": 1, "out": str(tmp_path / "out")}
+    before = torch.get_num_threads()
+    experiment = run("iwslt17", "bild,small", alpha_fb=0.4, settings={"alpha_rb": 3}, **request)
+    assert list(experiment.samples.point) == ["vanilla", "bild fb=0.4 rb=3", "small"]
+    assert experiment.run.environment["threads"] == 1
+    # The notebook goes on with its own.
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "message"),
+    [
+        (
+            "bild",
+            {"alpha_fbb": 0.5},
+            "run: 'alpha_fbb': not known .allowed: .*alpha_fb.*limit.*; did you mean 'alpha_fb'",
+        ),
+        ("small", {"alpha_fb": 0.5}, "--alpha-fb: 0.5: means nothing to --mode small"),
+        ("bild", {"alpha_fb": 0.5, "settings": {"alpha_fb": 0.6}}, "alpha_fb: 0.5: is given twice"),
+        ("bild,smal", {}, "--mode: 'smal': not known"),
+        (["bild"], {}, "mode: .'bild'.: must be a method's name"),
+        ("bild", {"out": ""}, "--out: '': is empty"),
+        ("bild", {"seed": 2**32}, "--seed: 4294967296: must be"),
+    ],
+)
+def test_an_experiment_that_cannot_be_is_refused(mode: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        run("iwslt17", mode, **options)
 
 
 def test_the_kept_pieces_join_to_the_text_and_the_tokens(many: list[Generated]) -> None:
@@ -124,8 +156,14 @@ def test_a_model_that_is_not_needed_is_not_loaded() -> None:
         ((" \n",), {}, "TEXT: .* is empty"),
         (("Hallo", "bilt"), {}, "--mode: 'bilt': not known .* did you mean 'bild'"),
         (("Hallo", "small"), {"alpha_fb": 0.5}, "--alpha-fb: 0.5: means nothing to --mode small"),
-        (("Hallo",), {"alpha_fb": 2}, "--alpha-fb: 2: must be a number from 0 to 1"),
+        (("Hallo",), {"alpha_fb": 2}, "--alpha-fb: 2.0: must be a number from 0 to 1"),
         (("Hallo",), {"task": "iwslt18"}, "--task: 'iwslt18': not known"),
+        ((None,), {}, "TEXT: .*: must be a string"),
+        ((["Hallo"],), {}, "TEXT: .*: must be a string"),
+        (("Hallo", 5), {}, "--mode: 5: not known"),
+        (("Hallo",), {"alpha_fb": "0.5"}, "--alpha-fb: '0.5': is of type str .allowed: a number"),
+        (("Hallo",), {"sampling": True}, "sampling: True: must be a Sampling or None"),
+        (("Hallo", "hf-greedy"), {}, "mode: 'hf-greedy': needs models that are not loaded .*library_roles=.'large',"),
     ],
 )
 def test_what_cannot_be_is_refused(
@@ -133,6 +171,48 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         generate(pair, *arguments, **settings)
+
+
+def test_what_is_no_pair_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"pair: .*: must be what load_pair returned"):
+        generate(None, "Hallo")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"roles": ("big",)}, "roles: .* .allowed: large, small."),
+        ({"roles": "large"}, "roles: 'large': must be a list"),
+        ({"roles": ()}, "roles: .*: must be a list"),
+        ({"roles": ("small",), "library_roles": ("large",)}, "library_roles: .* .allowed: small."),
+        ({"large": 5}, "--large: 5: is of type int .allowed: a folder or a hub id"),
+        ({"preset": 5}, "--preset: 5: not known"),
+    ],
+)
+def test_a_pair_that_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        load_pair(**options)
+
+
+def test_a_method_whose_model_is_not_loaded_says_how_to_load_it() -> None:
+    small = load_pair(roles=("small",))
+    with pytest.raises(
+        UsageError, match=r"mode: 'bild': .*loaded: small\); use load_pair\(..., roles=\('large', 'small'\)"
+    ):
+        generate(small, "Hallo")
+
+
+def test_a_folder_may_be_a_path() -> None:
+    folder = PROJECT / "bild_bench" / "embedded" / "small"
+    pair = load_pair(small=folder, roles=("small",))
+    assert pair.label == "small"
+    assert pair.models["small"].checkpoint.path == folder
+
+
+def test_unknown_source_tokens_are_counted(pair: Any) -> None:
+    known, unknown = (generate(pair, text, "small") for text in (SOURCES[0], "Ein \N{DOG FACE}"))
+    assert (known.unknown_source_tokens, unknown.unknown_source_tokens) == (0, 1)
+    assert unknown.remarks == ("1 source token unknown to the tokenizer",)
 
 
 def test_the_package_names_its_interface_and_nothing_else() -> None:

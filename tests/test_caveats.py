@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bild_bench.report.summary import Summary, summarise
+from bild_bench.report.table import caption_of
 from bild_bench.results import Experiment
 from bild_bench.schema import SampleRecord, sample_frame, sample_table
 from tests.made_results import BASELINE, POINT, failed_sample, made_run, made_sample
@@ -36,6 +37,13 @@ def warnings_with(count: int = 30, point: dict[str, Any] | None = None, **run: A
     ("found", "expected"),
     [
         (warnings_with(29), "fewer than 30 texts (29)"),
+        (warnings_with(data={"expected": 8079, "total": 300}), "only 300 of 8,079 texts of the test split were there"),
+        (warnings_with(data={"empty_references": 30}), "every reference is empty: scores mean nothing"),
+        (
+            warnings_with(data={"source_column": "de", "target_column": "de"}),
+            "source and references are the same column (de): scores mean nothing",
+        ),
+        (warnings_with(configuration={"warmup": 0}), "first calls, which are slower, are timed"),
         (warnings_with(status="running", texts=40), "not complete: 30 of 40 texts so far"),
         (warnings_with(environment_after={"busy": "The machine was busy."}), "The machine was busy."),
         (warnings_with(point={"generated": 9}), "bild fb=0.5 rb=2: outputs are 0.90 times as long"),
@@ -58,6 +66,28 @@ def test_failed_texts_are_warned_of_with_the_first_reason() -> None:
     assert "reason 0" in warning
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"data": {"expected": 300, "total": 300, "empty_references": 29, "source_column": "a", "target_column": "b"}},
+        {"data": {"expected": None, "total": 300}, "configuration": {"warmup": 1}},
+    ],
+)
+def test_no_warning_of_a_run_that_is_as_it_should_be(run: dict[str, Any]) -> None:
+    assert warnings_with(**run) == []
+
+
+def test_the_table_and_the_warnings_count_the_same_texts() -> None:
+    samples = numbered(9, BASELINE, source_truncated=True) + numbered(9, POINT, source_truncated=True)
+    for point in (BASELINE, POINT):
+        samples += [failed_sample(point, text_id=f"e{i}", text_index=9 + i, source_truncated=True) for i in range(2)]
+    run = made_run(texts=11, status="complete")
+    summary = summarise(Experiment(run, sample_frame(sample_table(samples)), Path("nowhere")))
+    assert "fewer than 30 texts (9 of 11): too few to tell small differences apart" in summary.warnings
+    assert "9 of 9 sources were cut at the source limit" in summary.warnings
+    assert caption_of(summary, run).startswith("9 of 11 texts of embedded/iwslt17 (test)")
+
+
 @pytest.mark.parametrize("point", [{"generated": 10}, {"total_seconds": 2.0}, {"hit_limit": None}])
 def test_no_warning_without_a_difference(point: dict[str, Any]) -> None:
     assert warnings_with(point=point) == []
@@ -71,3 +101,25 @@ def test_an_uncertain_loss_of_speed_is_not_called_slower() -> None:
     assert summary.points[1].speedup_total is not None
     assert summary.points[1].speedup_total.value < 1
     assert summary.warnings == []
+
+
+CALM = {**POINT, "method": "calm", "lossless": False}
+
+
+@pytest.mark.parametrize(
+    ("point", "models", "told"),
+    [
+        (CALM, {}, True),
+        (CALM, {"large": {"objective": None}}, True),
+        (CALM, {"large": {"objective": "plain"}}, True),
+        (CALM, {"large": {"objective": "calm"}}, False),
+        (CALM, {"large": {"objective": "early-exit"}}, False),
+        ({**CALM, "lossless": True}, {}, False),
+        (POINT, {}, False),
+    ],
+)
+def test_leaving_early_without_a_training_for_it_is_warned_of(
+    point: dict[str, Any], models: dict[str, Any], told: bool
+) -> None:
+    found = warnings_with(points=[BASELINE, point], models=models)
+    assert (found == ["the checkpoint does not say that it was trained for early exit: expect noise"]) is told

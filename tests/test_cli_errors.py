@@ -6,6 +6,8 @@ import errno
 import json
 import shutil
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -71,6 +73,12 @@ USAGE = [
     (f"{IWSLT} --limit 0", "--limit: 0: must be at least 1; leave it out"),
     (f"{IWSLT} --limit many", "--limit: 'many': ", "integer"),
     (f"{IWSLT} --threads 0", "--threads: 0: must be 1 or more; leave it out"),
+    (f"{IWSLT} --threads 100000", "--threads: 100000: must be at most ", "4 times the usable cores (", "leave it out"),
+    (f"{IWSLT} --seed -1", "--seed: -1: must be a whole number from 0 to 4294967295; leave it out"),
+    (f"{IWSLT} --seed 4294967296", "--seed: 4294967296: must be a whole number from 0 to 4294967295"),
+    (f"{IWSLT} --split=", "--split: '': is empty; leave it out"),
+    ("run --out= --task iwslt17", "--out: '': is empty; give a directory"),
+    (f"{IWSLT} --prefix \udcff", "argument: '\\udcff': is not UTF-8 text"),
     (f"{IWSLT} --warmup -1", "--warmup: -1: must be 0 or more; leave it out"),
     (f"{IWSLT} --dtype float12", "--dtype: 'float12': ", "'float32', 'float16', 'bfloat16', 'float64'"),
     (f"{IWSLT} --session slow", "--session: 'slow': ", "'auto', 'fast', 'reference'"),
@@ -92,7 +100,7 @@ USAGE = [
     (f"{IWSLT} --preset flan --large t5", "--large/--small: 't5': cannot be mixed with --preset", "leave one out"),
     (f"{IWSLT} --aligned", "--aligned: 'embedded': this preset has no aligned small model; use --preset paper"),
     (f"{IWSLT} --source-column de", "--source-column: 'de': the embedded sample has the columns", "leave"),
-    (f"{IWSLT} --data embedded --large t5", "--small: None: this mode needs a model", "add --small PATH"),
+    (f"{IWSLT} --data embedded --large t5", "--small: not given: this mode needs a model", "add --small PATH"),
     (
         "run --task xsum",
         "--preset: 'embedded': has no pair for --task xsum yet; use --preset paper or flan, or --large",
@@ -162,8 +170,43 @@ def test_a_file_where_the_results_should_go_is_one_line(folder: Path, tmp_path: 
     ended = call(*IWSLT.split(), "--out", place)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
-        f"error: results: {str(place)!r}: cannot be written (File exists); choose a directory that you may write to\n"
+        f"error: results: {str(place)!r}: cannot be written (Not a directory);"
+        " choose a directory that you may write to\n"
     )
+
+
+def test_what_is_refused_leaves_no_directory(tmp_path: Path) -> None:
+    empty = jsonl(tmp_path / "empty.jsonl", [{"source": " ", "target": "x"}])
+    ended = call("run", "--task", "custom", "--data", empty, *QUICK, "--out", tmp_path / "new" / "out")
+    assert (ended.code, "every source text is empty" in ended.err) == (3, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["empty.jsonl"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("command", ["tasks", "tasks --json", "run --task iwslt17 --limit 1 --out out"])
+def test_a_stdout_that_takes_nothing_is_one_line_after_the_directory_is_told(command: str, tmp_path: Path) -> None:
+    asked = [*command.split(), *(QUICK if "run" in command else ())]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "bild_bench", *asked], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        )
+    *before, last = ended.stderr.splitlines()
+    assert ended.returncode == 1
+    assert last.startswith("error: stdout cannot be written (No space left on device); ")
+    assert before[-1:] == (["written to out"] if "run" in command else [])
+
+
+def test_a_panic_in_a_librarys_rust_code_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicError(BaseException):
+        """As Rust's panics arrive in Python."""
+
+    def panics(*arguments: object, **options: object) -> None:
+        raise PanicError("index out of\nbounds")
+
+    monkeypatch.setattr("bild_bench.cli.main.app", panics)
+    ended = call("tasks")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "error: unexpected PanicError: index out of bounds; run again with --debug and report it\n"
 
 
 def test_a_full_disk_is_one_line_and_a_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,33 @@ def test_every_format_gives_the_same_texts(tmp_path: Path, suffix: str) -> None:
     assert found.label == f"custom/texts.{suffix}"
 
 
+@pytest.mark.parametrize("blank", ["", " ", '""'])
+def test_the_nameless_index_column_that_pandas_writes_is_read_over(tmp_path: Path, blank: str) -> None:
+    found = load(text(tmp_path / "a.csv", f"{blank},source,target\n0,eins,one\n1,zwei,two\n"))
+    assert [(example.source, example.references) for example in found.examples] == [
+        ("eins", ("one",)),
+        ("zwei", ("two",)),
+    ]
+    numbers = load(tmp_path / "a.csv", source_column="unnamed")
+    assert [example.source for example in numbers.examples] == ["0", "1"]
+
+
+def test_texts_are_said_to_be_missing_only_where_the_tasks_file_knows_better(tmp_path: Path) -> None:
+    lines: list[str] = []
+    rows = jsonl(tmp_path / "test.jsonl", [{"document": "d", "summary": "s"}] * 3)
+    found = load_examples(load_task("xsum"), str(rows), None, 2, 0, lines.append)
+    assert (found.total, found.expected) == (3, 11334)
+    assert lines == ["3 of 11,334 texts of the test split are there"]
+    mine = load_examples(load_task("xsum"), str(rows), "mine", None, 0, lines.append)
+    embedded = load_examples(load_task("iwslt17"), "embedded", None, None, 0, lines.append)
+    assert (mine.expected, embedded.expected, len(lines)) == (None, None, 1)
+
+
+def test_an_empty_split_is_refused() -> None:
+    with pytest.raises(UsageError, match="--split: '': is empty; leave it out for the task's own, test"):
+        load("embedded", "iwslt17", "")
+
+
 def test_an_unquoted_csv_of_numbers_is_text(tmp_path: Path) -> None:
     found = load(text(tmp_path / "a.csv", b"\xef\xbb\xbfsource,target\r\n007,true\r\n1.50,\r\n"))
     assert [(example.source, *example.references) for example in found.examples] == [("007", "true"), ("1.50", "")]
@@ -154,7 +181,12 @@ def test_hub_data_are_only_the_splits_files(tmp_path: Path, monkeypatch: pytest.
     task = load_task("xsum")
     found = load_examples(task, "hub", "validation", None, 0, lines.append)
     assert asked == ["EdinburghNLP/xsum", task.revision, "dataset", ["data/validation-*.parquet"]]
-    assert (found.label, found.origin["commit"], lines) == ("xsum", "c" * 40, ["downloading"])
+    assert (found.label, found.origin["commit"], lines) == (
+        "xsum",
+        "c" * 40,
+        ["downloading", "1 of 11,332 texts of the validation split are there"],
+    )
+    assert (found.total, found.expected) == (1, 11332)
 
 
 def test_hub_data_that_are_not_there() -> None:

@@ -127,7 +127,8 @@ def test_parquet_without_rows(tmp_path: Path) -> None:
         ("a.csv", "source,target\na,b,c\n", "line 2 has 3 fields, and the header 2"),
         ("a.csv", "source,target\na,b\nc\n", "line 3 has 1 fields, and the header 2"),
         ("a.csv", 'source,target\na,"b\nc,d\n', "unexpected end of data"),
-        ("a.csv", "source,source\na,b\n", "names a column twice"),
+        ("a.csv", ",,source,target\n0,1,a,b\n", "names the column 'unnamed' twice"),
+        ("a.csv", "source,source\na,b\n", "names the column 'source' twice"),
         ("a.parquet", "not Parquet at all", "cannot be read as parquet"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bild_bench.decoding.early_exit import EarlyExitSettings
+from bild_bench.decoding.early_exit import EarlyExitSettings, untrained_exit
 from bild_bench.decoding.picking import Sampling
 from bild_bench.decoding.records import Decoded
 from bild_bench.decoding.sampling import Sampler
@@ -21,6 +21,7 @@ from bild_bench.errors import DataError, UsageError
 from bild_bench.models import layered
 from bild_bench.models.pair import Pair
 from tests.checkpoints import VOCABULARY, save_bart
+from tests.loading import edit
 from tests.method_pairs import TEXTS, cut_out, decode, limits_of, load_alone, load_both, save_deep
 
 DEPTH = 3
@@ -209,3 +210,15 @@ def test_what_cannot_be_is_refused_in_one_line(models: Models, tmp_path: Path) -
 def test_its_label_says_where_it_leaves() -> None:
     assert EarlyExitSettings(0.5, 2.0).label() == "k=1 fb=0.5 rb=2"
     assert replace(EarlyExitSettings(0.5, math.inf, exit_layer=3), max_draft=4).label() == "k=3 fb=0.5 rb=never cap=4"
+
+
+@pytest.mark.parametrize(("objective", "trained"), [(None, False), ("plain", False), ("early-exit", True)])
+def test_the_record_tells_the_objective_that_a_checkpoint_names(
+    tmp_path: Path, objective: str | None, trained: bool
+) -> None:
+    folder = save_deep(tmp_path / "made")
+    edit(folder, "config.json", **({} if objective is None else {"bild_bench_objective": objective}))
+    found = load_alone(folder).describe()["large"]["objective"]
+    assert found == objective
+    assert untrained_exit("bild-early-exit", found) is not trained
+    assert untrained_exit("bild", found) is False

@@ -152,6 +152,13 @@ def test_when_no_text_could_be_decoded_the_run_has_failed_and_its_rows_are_kept(
         run_experiment(request(None, tmp_path / "out"), [fragile(set())])
 
 
+def test_what_the_texts_lack_is_recorded(tmp_path: Path, orders: list[list[str]]) -> None:
+    texts = jsonl(tmp_path / "texts.jsonl", [{"source": "Ja.", "target": target} for target in ("", " ", "Yes.")])
+    found = results.read(run_experiment(request(texts, tmp_path / "out"), POINTS)).run.data
+    assert (found["total"], found["expected"], found["empty_references"]) == (3, None, 2)
+    assert (found["source_column"], found["target_column"]) == ("source", "target")
+
+
 def test_sources_that_are_all_empty_are_refused(tmp_path: Path) -> None:
     texts = jsonl(tmp_path / "texts.jsonl", [{"source": "", "target": "x"}] * 2)
     with pytest.raises(DataError, match=r"^--data: 'custom/texts.jsonl': every source text is empty; check"):

@@ -67,7 +67,7 @@ def test_several_options_keep_their_order(file: Path) -> None:
         ("alpha-bf: 0.5", UsageError, "--config grid.yaml: 'alpha-bf': not known (allowed: alpha-fb, "),
         ("verify_tial: true", UsageError, "did you mean 'verify-tail'?"),
         ("7: 0.5", UsageError, "--config grid.yaml: '7': not known"),
-        ("task:", DataError, "--config grid.yaml: task: None: must be a value or a list"),
+        ("task:", DataError, "--config grid.yaml: task: not given: must be a value or a list"),
         ("task: ~", DataError, "must be a value or a list"),
         ("task: {name: x}", DataError, "task: {'name': 'x'}: must be a value or a list; correct it, or take it out"),
         ("gamma: []", DataError, "gamma: []: must be a list of numbers or names"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +15,12 @@ from bild_bench.api import Generated, Piece
 from bild_bench.decoding.records import Counters, TraceStep
 from tests.command_line import call
 
+PROJECT = Path(__file__).resolve().parents[1]
 TEXT = "Zwei Hunde laufen über eine Wiese."
 ROLLED_BACK = Generated(
     "A dog",
     (5, 7, 1),
-    Counters(generated=3, rollbacks=1),
+    Counters(generated=3, small_calls=4, large_calls=1, drafted=3, discarded=1, large_tokens=1, rollbacks=1),
     (
         Piece("A", TraceStep(0, 5, "S", True, 0.9, 0.25)),
         Piece(" cat", TraceStep(1, 6, "S", False, 0.8, math.inf)),
@@ -45,9 +48,9 @@ def test_a_text_on_stdout_has_marks_and_its_counters_are_on_stderr() -> None:
     assert ended.code == 0
     assert text.startswith("[")
     assert text.endswith("[</s>]")
-    assert legend == "[large model]  ~rolled back~  the rest: small model\n"
-    assert ended.err.startswith("generated ")
-    assert ended.err.count("\n") == 1
+    assert legend == "[large model]\n"
+    tokens = text.count("[")
+    assert ended.err == f"{tokens} tokens by the large model, called {tokens} times\n"
 
 
 def test_the_small_model_alone_needs_no_marks() -> None:
@@ -71,7 +74,7 @@ def test_json_is_one_object_and_says_what_the_interface_says() -> None:
 def test_what_was_rolled_back_is_shown_where_it_was_written() -> None:
     ended = call("generate", TEXT)
     assert ended.out.splitlines()[0] == "A ~cat~ [dog]</s>"
-    assert ended.err == "generated 3, rollbacks 1\n"
+    assert ended.err == "2 of 3 tokens by the small model; the large one was called once, 1 rollback\n"
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -115,3 +118,40 @@ def test_an_empty_text_is_refused_in_one_line() -> None:
     ended = call("generate", " ")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == "error: TEXT: ' ': is empty; give a text to decode\n"
+
+
+def test_a_source_that_was_cut_or_is_not_known_and_a_text_without_an_end_are_told(tmp_path: Path) -> None:
+    task = (PROJECT / "tasks" / "iwslt17.yaml").read_text("utf-8")
+    short = task.replace("target_limit: 128", "target_limit: 2").replace("source_limit: 1024", "source_limit: 4")
+    (tmp_path / "short.yaml").write_text(short, "utf-8")
+    ended = call("generate", "\N{DOG FACE} " + TEXT, "--mode", "vanilla", "--task", tmp_path / "short.yaml")
+    assert ended.code == 0
+    assert ended.err.splitlines() == [
+        "the source was cut at the task's source limit",
+        "1 source token unknown to the tokenizer",
+        "the text ended at the length limit, not by itself",
+        "2 tokens by the large model, called twice",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--mode", "calm", "--threshold", "0.5"), True),
+        (("--mode", "bild-early-exit"), True),
+        (("--mode", "calm", "--threshold", "1"), False),  # never leaves early
+        (("--mode", "bild"), False),
+    ],
+)
+def test_leaving_early_in_a_checkpoint_that_was_not_trained_for_it_is_told(
+    arguments: tuple[str, ...], told: bool
+) -> None:
+    assert ("expect noise" in call("generate", "Ein Hund.", *arguments).err) is told
+
+
+def test_remarks_are_in_the_json_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "load_pair", lambda *_, **__: None)
+    monkeypatch.setattr(api, "generate", lambda *_, **__: replace(ROLLED_BACK, remarks=("odd",)))
+    ended = call("generate", TEXT, "--json")
+    assert json.loads(ended.out)["remarks"] == ["odd"]
+    assert ended.err == "odd\n"

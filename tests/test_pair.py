@@ -138,7 +138,7 @@ def test_one_role_alone_reads_one_model(saved: Path, tmp_path: Path, role: str) 
 
 def test_a_role_without_a_model_says_which_option_to_add(saved: Path) -> None:
     choice = PairChoice("one", ModelChoice(str(saved)), None, "")
-    with pytest.raises(UsageError, match=r"--small: None: this mode needs a model .*; add --small PATH"):
+    with pytest.raises(UsageError, match=r"--small: not given: this mode needs a model .*; add --small PATH"):
         load_pair(choice, ["large", "small"], device="cpu")
 
 

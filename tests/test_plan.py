@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
+from bild_bench.decoding.picking import Sampling
 from bild_bench.errors import UsageError
 from bild_bench.plan import code_version, identity, keys_of, make_point, point_identity, with_baseline
 
@@ -108,3 +110,49 @@ def test_other_code_is_another_point(monkeypatch: pytest.MonkeyPatch) -> None:
     assert code_version().startswith("0.")
     monkeypatch.setattr("bild_bench.plan.code_version", lambda: "0.1.0+other")
     assert point_identity(point, CONTEXT) != before
+
+
+@pytest.mark.parametrize(
+    ("mode", "setting", "value", "wanted"),
+    [
+        ("bild", "alpha_fb", "0.5", "a number"),
+        ("bild", "alpha_fb", True, "a number"),
+        ("bild", "max_draft", 2.0, "a whole number or None"),
+        ("bild", "max_draft", True, "a whole number or None"),
+        ("bild", "first", 1, "a word"),
+        ("bild", "verify_tail", "yes", "True or False"),
+        ("bild", "verify_tail", 1, "True or False"),
+        ("speculative", "gamma", 2.5, "a whole number"),
+        ("calm", "measure", ["softmax"], "a word"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(mode: str, setting: str, value: object, wanted: str) -> None:
+    option = "--" + setting.replace("_", "-")
+    kind = type(value).__name__
+    with pytest.raises(UsageError) as refused:
+        make_point(mode, {setting: value})
+    expected = f"{option}: {value!r}: is of type {kind} (allowed: {wanted}); give {wanted}"
+    assert str(refused.value) == expected
+
+
+def test_none_is_refused_where_a_setting_needs_a_value() -> None:
+    with pytest.raises(UsageError, match=r"^--alpha-rb: .*: is None \(allowed: a number\)"):
+        make_point("bild", {"alpha_rb": None})
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.int64(2)])
+def test_a_number_is_the_same_setting_however_it_is_written(value: float) -> None:
+    point = make_point("bild", {"alpha_rb": value})
+    assert point_identity(point, CONTEXT) == point_identity(make_point("bild", {}), CONTEXT)
+    assert type(point.settings.alpha_rb) is float
+
+
+def test_a_whole_number_of_numpy_is_a_whole_number_and_none_stays_none() -> None:
+    assert type(make_point("bild", {"max_draft": np.int64(3)}).settings.max_draft) is int
+    assert make_point("bild", {"max_draft": None}).settings.max_draft is None
+
+
+@pytest.mark.parametrize("options", [{"temperature": "hot"}, {"top_k": 2.0}, {"top_p": True}])
+def test_sampling_refuses_values_of_another_type(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="is of type"):
+        Sampling(**options)

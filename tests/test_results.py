@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bild_bench import parquet, results
+from bild_bench import directories, parquet, results
 from bild_bench.errors import RunError
 from bild_bench.schema import SAMPLE_SCHEMA, SampleRecord, run_table
 from tests.made_results import ALL_ROWS, BASELINE, keys, made_run, made_sample, stored, two_texts
@@ -143,7 +143,7 @@ def test_create_refuses_a_second_run_and_repeated_ids(tmp_path: Path) -> None:
 
 
 def test_new_directories_are_never_shared(tmp_path: Path) -> None:
-    made = [results.new_directory(tmp_path / "results", "embedded/iwslt17 fb=0.5") for _ in range(3)]
+    made = [directories.new_directory(tmp_path / "results", "embedded/iwslt17 fb=0.5") for _ in range(3)]
     assert len(set(made)) == 3
     for directory in made:
         assert directory.is_dir()
@@ -168,8 +168,8 @@ def test_the_unfinished_run_of_the_same_identity_is_found(tmp_path: Path) -> Non
 HOLD = """
 import sys, time
 from pathlib import Path
-from bild_bench import results
-with results.lock(Path(sys.argv[1])):
+from bild_bench import directories
+with directories.lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -181,21 +181,21 @@ def test_a_second_writer_is_refused_until_the_first_is_killed(tmp_path: Path) ->
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(RunError, match="another process is writing"), results.lock(tmp_path):
+        with pytest.raises(RunError, match="another process is writing"), directories.lock(tmp_path):
             pass
     finally:
         holder.kill()
         holder.communicate()
-    with results.lock(tmp_path):
+    with directories.lock(tmp_path):
         pass
 
 
 def test_the_lock_is_free_again_after_an_error_and_refused_within_one_process(tmp_path: Path) -> None:
-    with results.lock(tmp_path), pytest.raises(RunError, match="another process"), results.lock(tmp_path):
+    with directories.lock(tmp_path), pytest.raises(RunError, match="another process"), directories.lock(tmp_path):
         pass
-    with pytest.raises(KeyError), results.lock(tmp_path):
+    with pytest.raises(KeyError), directories.lock(tmp_path):
         raise KeyError
-    with results.lock(tmp_path):
+    with directories.lock(tmp_path):
         pass
 
 

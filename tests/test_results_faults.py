@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bild_bench import parquet, results
+from bild_bench import directories, parquet, results
 from bild_bench.errors import DataError, RunError, UsageError
 from bild_bench.schema import RUN_SCHEMA, run_table
 from tests.made_results import ALL_ROWS, keys, made_run, stored, two_texts
@@ -129,9 +129,9 @@ def test_a_file_in_the_way_is_a_usage_error_that_names_it(tmp_path: Path) -> Non
     blocked = tmp_path / "results"
     blocked.write_text("not a folder")
     for write in (
-        lambda: results.new_directory(blocked, "run"),
+        lambda: directories.new_directory(blocked, "run"),
         lambda: results.create(blocked, made_run()),
-        lambda: results.lock(blocked).__enter__(),
+        lambda: directories.lock(blocked).__enter__(),
     ):
         with pytest.raises(UsageError, match=r"cannot be written.*choose a directory") as caught:
             write()

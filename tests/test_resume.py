@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bild_bench import results
+from bild_bench import directories, results
 from bild_bench.errors import RunError, UsageError
 from bild_bench.experiment import run_experiment
 from bild_bench.parquet import save_table
@@ -51,6 +51,19 @@ def test_a_full_disk_keeps_what_is_finished_and_the_same_command_goes_on(
     first, second = samples.process_id[0], samples.process_id[6]
     assert list(samples.process_id) == [first] * 6 + [second] * 18
     assert first != second
+
+
+def test_a_summary_that_is_gone_is_written_again_as_it_was(
+    texts: Path, tmp_path: Path, orders: list[list[str]]
+) -> None:
+    out = tmp_path / "out"
+    run_experiment(request(texts, out), POINTS)
+    summary, run = (out / results.SUMMARY).read_bytes(), (out / results.RUN).read_bytes()
+    (out / results.SUMMARY).unlink()
+    run_experiment(request(texts, out), POINTS)
+    assert (out / results.SUMMARY).read_bytes() == summary
+    assert (out / results.RUN).read_bytes() == run
+    assert len(orders) == 8
 
 
 def test_a_complete_experiment_is_shown_and_never_decoded_again(
@@ -121,7 +134,7 @@ def test_a_directory_that_another_process_writes_to_is_refused(
 ) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    with results.lock(out), pytest.raises(RunError, match="another process is writing there; wait until it ends"):
+    with directories.lock(out), pytest.raises(RunError, match="another process is writing there; wait until it ends"):
         run_experiment(request(texts, out), POINTS)
     assert not (out / results.RUN).exists()
     run_experiment(request(texts, out), POINTS)

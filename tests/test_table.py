@@ -47,7 +47,7 @@ def test_a_wide_terminal_gets_one_table_with_every_figure() -> None:
 
 
 def test_80_columns_get_the_same_figures_in_two_tables() -> None:
-    text = printed(hand_worked(), width=80)
+    text = printed(hand_worked(), width=80, force_terminal=True, color_system=None)
     assert max(len(line) for line in text.splitlines()) <= 80
     speed, tokens = line_of(text, "bild fb=0.5 rb=2")
     assert "78.57  2.00x [1.60, 4.00]  3.00x [2.50, 5.00]     50.00" in speed
@@ -59,11 +59,34 @@ def test_a_long_label_is_folded_at_80_columns_and_cuts_no_figure() -> None:
     summary = hand_worked()
     label = "bild fb=0.35 rb=2.5 max_draft=10 start=large verify_tail temperature=0.7"
     points = tuple(replace(point, point=label) for point in summary.points)
-    text = printed(replace(summary, points=points), width=80)
+    text = printed(replace(summary, points=points), width=80, force_terminal=True, color_system=None)
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "3.00x [2.50, 5.00]" in text
     assert "…" not in text
     assert "verify_tail" in text
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_terminal_gets_more_tables_each_with_every_point_and_whole_figures(width: int) -> None:
+    summary = hand_worked()
+    text = printed(summary, width=width, force_terminal=True, color_system=None)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "…" not in text
+    tables = len(line_of(text, "point"))
+    assert tables > 2
+    assert len(line_of(text, "vanilla")) == len([line for line in line_of(text, "bild") if "warning" not in line])
+    assert len(line_of(text, "vanilla")) == tables
+    for figure in ("78.57", "2.00x [1.60, 4.00]", "3.00x [2.50, 5.00]", "50.00", "20.0", "16.7", "10.0", "70.0"):
+        assert figure in text
+
+
+def test_what_is_piped_has_whole_lines() -> None:
+    summary = replace(hand_worked(), warnings=["word " * 40 + "end"])
+    lines = printed(summary, width=60).splitlines()
+    assert "warning: " + "word " * 40 + "end" in lines
+    quality = summary.points[0].quality
+    assert quality is not None
+    assert quality.signature in lines
 
 
 def test_it_reads_the_same_without_colour_and_has_no_control_codes() -> None:

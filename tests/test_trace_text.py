@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from bild_bench.api import Piece
 from bild_bench.decoding.records import Counters, TraceStep
 from bild_bench.report.trace import coloured, counted
@@ -41,6 +45,39 @@ def test_square_brackets_of_the_text_are_no_markup() -> None:
     assert coloured([piece("[red]", "S")], plain=False).plain.startswith("[red]\n")
 
 
-def test_counters_that_nobody_counted_are_left_out_and_zeros_are_shown() -> None:
-    assert counted(Counters(generated=5, fallbacks=0)) == "generated 5, fallbacks 0"
-    assert counted(Counters(small_calls=3, large_calls=2)) == "small calls 3, large calls 2"
+@pytest.mark.parametrize(
+    ("pieces", "legend"),
+    [
+        (PIECES[:1], "all: small model"),
+        (PIECES[:2], "~rolled back~  the rest: small model"),
+        (PIECES[2:3], "[large model]"),
+    ],
+)
+def test_the_legend_tells_only_of_what_occurs(pieces: list[Piece], legend: str) -> None:
+    assert coloured(pieces, plain=True).plain.partition("\n\n")[2] == legend
+
+
+OURS = Counters(generated=9, small_calls=12, large_calls=2, drafted=10, discarded=3, large_tokens=2, rollbacks=0)
+
+
+@pytest.mark.parametrize(
+    ("counters", "line"),
+    [
+        (OURS, "7 of 9 tokens by the small model; the large one was called twice, 0 rollbacks"),
+        (
+            replace(OURS, large_calls=0, drafted=9, discarded=0),
+            "9 of 9 tokens by the small model; the large one was never called, 0 rollbacks",
+        ),
+        (
+            replace(OURS, large_calls=1, rollbacks=1),
+            "7 of 9 tokens by the small model; the large one was called once, 1 rollback",
+        ),
+        (
+            Counters(generated=1, small_calls=0, large_calls=1, drafted=0, discarded=0),
+            "1 token by the large model, called once",
+        ),
+        (Counters(generated=5), "5 tokens"),  # a peer tells no more
+    ],
+)
+def test_counters_are_one_line_that_says_who_wrote(counters: Counters, line: str) -> None:
+    assert counted(counters) == line

@@ -105,7 +105,9 @@ def test_tuning_the_embedded_pair_from_the_command_line(
     assert "is complete already" in shown.err
     for part in ("thresholds", "chosen on validation", "reported on test", "no loss", "within 100 points", "fb="):
         assert part in shown.out
-    assert max(map(len, shown.out.splitlines())) <= 80
+    table, _, remarks = shown.out.partition("\n\n")
+    assert max(map(len, table.splitlines())) <= 80
+    assert remarks.startswith("chosen on ")
 
 
 def test_tuning_a_real_pair_on_real_texts(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -16,6 +16,32 @@ err = Console(stderr=True)
 def announce(line: str) -> None:
     """One remark on stderr."""
     err.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Rows as a table on stdout; where that is too wide, as a block of lines each: what is there to be copied, such as
+    a hub id, is never cut or folded.
+
+    Args:
+        headings: the first is that of the row's name.
+        rows: a cell for each heading, "-" where there is nothing to tell.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    # Text and not str: rich takes square brackets in a str for markup.
+    table = Table(*headings, box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    if out.measure(table, options=out.options.update(width=10_000)).maximum <= out.width:
+        out.print(table)
+        return
+    for name, *cells in rows:
+        told = ((heading, cell) for heading, cell in zip(headings[1:], cells, strict=True) if cell != "-")
+        lines = [name, *(f"  {heading}: {cell}" for heading, cell in told)]
+        out.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
 def track(texts: Iterable[Example], done: int, total: int) -> Iterator[Example]:

@@ -79,11 +79,13 @@ def generate(
         announce=announce,
     )
     generated = api.generate(pair, text, mode, task=task, sampling=sampling, seed=seed, **settings)
+    for line in generated.remarks:
+        announce(line)
     if json_output:
         typer.echo(json.dumps(strict_values(generated.as_dict()), indent=2, ensure_ascii=False))
         return
-    if not generated.pieces:
+    if generated.pieces:
+        out.print(coloured(generated.pieces, plain=out.color_system is None), soft_wrap=True)
+    else:
         out.print(generated.text, markup=False, highlight=False, soft_wrap=True)
-        return
-    out.print(coloured(generated.pieces, plain=out.color_system is None), soft_wrap=True)
     announce(counted(generated.counters))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from typing import Any
@@ -15,17 +16,24 @@ _INTERRUPTED = 130
 def main() -> None:
     """Run a command and exit.
 
-    Exit codes: 0; 1 for a failed run, or when nobody reads our output any more; 2 for usage; 3 for data or model
-    problems; 130 after Ctrl-C.
+    Exit codes: 0; 1 for a failed run, or when our output cannot be written or nobody reads it any more; 2 for usage;
+    3 for data or model problems; 130 after Ctrl-C.
     """
     arguments = sys.argv[1:]
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"] or ["--help"]
     try:
+        _require_text(arguments)
         code = app(arguments, prog_name="bild-bench", standalone_mode=False)
+        # Here rather than at the interpreter's end, which would tell of a failure in several lines.
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         code = _INTERRUPTED
-    except Exception as error:
+    except SystemExit:
+        raise
+    # Not only Exception: a panic in a library's Rust code is none.
+    except BaseException as error:
         if debug:
             traceback.print_exc()
         code = _say(*_explain(error))
@@ -35,9 +43,31 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _explain(error: Exception) -> tuple[str, int]:
+def _require_text(arguments: list[str]) -> None:
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            problem = "is not UTF-8 text"
+            raise UsageError("argument", argument, problem, "write it in UTF-8, or rename the file") from None
+
+
+def _stdout_refuses() -> bool:
+    """Whether it takes no more; asked by an empty line, since a failed write may have dropped what was waiting."""
+    try:
+        print(flush=True)
+    except OSError:
+        return True
+    return False
+
+
+def _explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, BildBenchError):
         return f"error: {error}", error.exit_code
+    if isinstance(error, OSError) and error.filename is None and _stdout_refuses():
+        # Else the interpreter would try once more at its end.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return f"error: stdout cannot be written ({error.strerror}); free some space, or write elsewhere", 1
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         return f"error: {_usage_problem(error)}", int(error.exit_code)
     what = " ".join(f"{type(error).__name__}: {error}".split())

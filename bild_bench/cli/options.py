@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from bild_bench.checks import folder
 
 Dtype = Literal["float32", "float16", "bfloat16", "float64"]
 SessionKind = Literal["auto", "fast", "reference"]
@@ -116,7 +119,14 @@ WarmupOption = Annotated[
 
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", help="This experiment's directory. \\[a new one in results/]", rich_help_panel=_OUTPUT),
+    typer.Option(
+        "--out",
+        # Not the library's own reading, which takes an empty text for the current directory.
+        parser=partial(folder, "--out"),
+        metavar="PATH",
+        help="This experiment's directory. \\[a new one in results/]",
+        rich_help_panel=_OUTPUT,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout.", rich_help_panel=_OUTPUT)]
 BaselineOption = Annotated[

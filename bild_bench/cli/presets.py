@@ -17,20 +17,21 @@ def presets(json_output: o.JsonOption = False) -> None:
     if json_output:
         typer.echo(json.dumps(found, indent=2))
         return
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    from bild_bench.cli.console import out
+    from bild_bench.cli.console import out, print_rows
 
+    headings = ("task", "large", "small", "aligned small", "prefix", "GB")
     for name, preset in found.items():
-        table = Table("task", "large", "small", "aligned small", "prefix", "GB", box=box.SIMPLE_HEAD, pad_edge=False)
+        rows = []
         for task, entry in preset["tasks"].items():
             if entry is None:
-                table.add_row(task, "none yet")
+                rows.append((task, "none yet", *["-"] * 4))
                 continue
             models = [entry["large"], entry["small"], entry["aligned"]]
             names = ["-" if model is None else model.get("id", model.get("path")) for model in models]
             size = sum(model.get("approx_gb", 0) for model in models[:2])
-            table.add_row(task, *names, repr(entry["prefix"]), f"{size:.1f}" if size else "-")
-        out.print(Text(f"{name}: {preset['title']}", style="bold"), table)
+            rows.append((task, *names, repr(entry["prefix"]), f"{size:.1f}" if size else "-"))
+        out.print(Text(f"{name}: {preset['title']}", style="bold"), soft_wrap=True)
+        print_rows(headings, rows)
+        out.print()

@@ -116,9 +116,9 @@ def _print_group(group: Group, found: Findings) -> None:
     from bild_bench.cli.console import out
     from bild_bench.report.export import say
     from bild_bench.report.summary import Summary
-    from bild_bench.report.table import print_table
+    from bild_bench.report.table import print_lines, print_table
 
-    out.print(Text(group.title, style="bold"))
+    out.print(Text(group.title, style="bold"), soft_wrap=not out.is_terminal)
     # Other experiments' baselines say nothing new: they go first where there is too much.
     order = sorted(group.entries, key=lambda entry: (not entry.front, entry.summary.role == "baseline"))
     entries = order[:_MOST_ROWS]
@@ -132,8 +132,7 @@ def _print_group(group: Group, found: Findings) -> None:
     lines = ["* on the strict front of quality and decoding speed-up, on these texts"]
     if len(group.entries) > len(points):
         lines.append(f"{len(group.entries) - len(points)} more points: --format csv has all")
-    for line in [*lines, *map(say, found.answers), ""]:
-        out.print(line, markup=False, highlight=False)
+    print_lines(out, [*lines, *map(say, found.answers), ""])
 
 
 def _tell_damaged(collected: Collected) -> None:

@@ -22,15 +22,16 @@ def show(directory: Path, json_output: bool) -> None:
 
     experiment = results.read(directory)
     summary = summarise(experiment)
+    label = experiment.run.data_label
+    if label.startswith("embedded/"):
+        announce(f"{label} is a stand-in of our own sentences: never compare it with the named data set")
+    # Said first: stdout may be full or closed, and the results are there all the same.
+    announce(f"written to {directory}")
     if json_output:
         # Flushed at once: the command-line library ends quietly (code 1) where nobody reads any more.
         typer.echo(json.dumps(to_json(summary, experiment.run) | {"directory": str(directory)}, indent=2))
     else:
         print_table(out, summary, experiment.run)
-    label = experiment.run.data_label
-    if label.startswith("embedded/"):
-        announce(f"{label} is a stand-in of our own sentences: never compare it with the named data set")
-    announce(f"written to {directory}")
 
 
 def show_plan(points: Sequence[Point], texts: int, seconds: float, json_output: bool) -> None:

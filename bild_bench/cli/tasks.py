@@ -18,13 +18,11 @@ def tasks(json_output: o.JsonOption = False) -> None:
     if json_output:
         typer.echo(json.dumps([asdict(task) for task in found], indent=2))
         return
-    from rich import box
-    from rich.table import Table
+    from bild_bench.cli.console import print_rows
 
-    from bild_bench.cli.console import out
-
-    table = Table("task", "what", "hub data set", "metric", "limits", "embedded", box=box.SIMPLE_HEAD, pad_edge=False)
+    rows = []
     for task in found:
         limits, sample = f"{task.source_limit} / {task.target_limit}", "no" if task.embedded is None else "yes"
-        table.add_row(task.name, task.title, task.hub_id or "-", task.metric, limits, sample)
-    out.print(table)
+        hub_id = "-" if task.hub_id is None else task.hub_id
+        rows.append((task.name, task.title, hub_id, task.metric, limits, sample))
+    print_rows(("task", "what", "hub data set", "metric", "limits", "embedded"), rows)

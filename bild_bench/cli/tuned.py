@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 def show(tuned: Tuned, json_output: bool) -> None:
     """Print what was chosen and how it did, and say where both experiments are."""
+    from bild_bench.report.table import print_lines
+
     if json_output:
         # Flushed at once: the command-line library ends quietly (code 1) where nobody reads any more.
         typer.echo(json.dumps(as_json(tuned), indent=2, allow_nan=False))
     else:
         out.print(table(tuned))
         out.print()
-        for line in remarks(tuned):
-            out.print(line, markup=False, highlight=False)
+        print_lines(out, remarks(tuned))
     announce(f"written to {tuned.directory}/validation and {tuned.directory}/test")
 
 

@@ -14,6 +14,20 @@ from bild_bench.decoding.records import Decoded, Limits
 from bild_bench.decoding.session import Sessions
 from bild_bench.errors import UsageError
 
+# What a checkpoint's config.json may say, under "bild_bench_objective", that makes its lower layers worth reading.
+_TRAINED = ("early-exit", "calm")
+UNTRAINED = "the checkpoint does not say that it was trained for early exit: expect noise"
+
+
+def untrained_exit(method: str, objective: object) -> bool:
+    """Does the method leave the decoder early, in a checkpoint whose training objective does not provide for it?
+
+    Args:
+        method: its name.
+        objective: what the checkpoint says; None where it says nothing.
+    """
+    return method in ("calm", "bild-early-exit") and objective not in _TRAINED
+
 
 @dataclass(frozen=True)
 class EarlyExitSettings(BildSettings):

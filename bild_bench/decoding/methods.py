@@ -73,6 +73,6 @@ def find_method(name: str) -> Method:
     Raises:
         UsageError: there is none; the message says which one may have been meant.
     """
-    if name not in METHODS:
+    if not isinstance(name, str) or name not in METHODS:
         raise unknown_name("--mode", name, METHODS)
     return METHODS[name]

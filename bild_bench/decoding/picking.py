@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from bild_bench.decoding.session import Rows
+from bild_bench.decoding.typed import typed
 from bild_bench.errors import UsageError
 
 
@@ -22,7 +23,7 @@ class Sampling:
             et al. 2020), in (0, 1]; None for all. The BiLD paper uses 0.8.
 
     Raises:
-        UsageError: a value out of range.
+        UsageError: a value of another type or out of range.
     """
 
     temperature: float = 1.0
@@ -30,6 +31,7 @@ class Sampling:
     top_p: float | None = None
 
     def __post_init__(self) -> None:
+        typed(Sampling, asdict(self))
         if not (self.temperature > 0 and math.isfinite(self.temperature)):
             raise UsageError(
                 "--temperature",

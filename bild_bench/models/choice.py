@@ -79,8 +79,8 @@ def choose_pair(
     *,
     preset: str | None = None,
     aligned: bool = False,
-    large: str | None = None,
-    small: str | None = None,
+    large: str | Path | None = None,
+    small: str | Path | None = None,
     smalls: Sequence[str] = (),
     prefix: str | None = None,
 ) -> PairChoice:
@@ -99,6 +99,7 @@ def choose_pair(
     Raises:
         UsageError: the combination names no pair; the message says what to use instead.
     """
+    large, small = _name("--large", large), _name("--small", small)
     if large is not None or small is not None or smalls:
         if preset is not None or aligned:
             raise UsageError(
@@ -137,9 +138,16 @@ def names_of(smalls: Sequence[str]) -> list[str]:
     return short if len(set(short)) == len(short) else list(smalls)
 
 
+def _name(option: str, model: object) -> str | None:
+    if model is not None and not isinstance(model, str | Path):
+        problem = f"is of type {type(model).__name__} (allowed: a folder or a hub id)"
+        raise UsageError(option, model, problem, "give its path as a string or a Path")
+    return None if model is None else str(model)
+
+
 def _preset_entry(name: str, task: str, kind: str) -> dict[str, Any]:
     presets = load_presets()
-    if name not in presets:
+    if not isinstance(name, str) or name not in presets:
         raise unknown_name("--preset", name, presets)
     tasks = presets[name]["tasks"]
     stand_in = "iwslt17" if kind == "translation" else "xsum"

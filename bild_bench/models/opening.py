@@ -49,6 +49,7 @@ def check_method(pair: Pair, method: Method, settings: Any) -> None:
     Raises:
         DataError, UsageError: this pair cannot be decoded by this method with these settings.
     """
+    _require_loaded(pair, method)
     if method.opens in ("layered", "early-exit"):
         model = _layered_model(pair)
         layer = getattr(settings, "exit_layer", getattr(settings, "min_layer", None))
@@ -65,6 +66,14 @@ def check_method(pair: Pair, method: Method, settings: Any) -> None:
             raise DataError(
                 "--measure", "classifier", "the checkpoint holds no exit_classifier.safetensors", "use softmax or state"
             )
+
+
+def _require_loaded(pair: Pair, method: Method) -> None:
+    peers = method.uses if method.opens == "library" else ()
+    if not set(method.uses) <= pair.models.keys() or not set(peers) <= pair.library.keys():
+        call = f"load_pair(..., roles={method.uses!r}" + (f", library_roles={peers!r})" if peers else ")")
+        there = ", ".join([*pair.models, *(f"{key} as a library copy" for key in pair.library)])
+        raise UsageError("mode", method.name, f"needs models that are not loaded (loaded: {there})", f"use {call}")
 
 
 def _layered_model(pair: Pair) -> FastModel:

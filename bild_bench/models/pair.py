@@ -240,6 +240,7 @@ def _describe(checkpoint: Checkpoint, library_model: Any) -> dict[str, Any]:
         "commit": checkpoint.commit,
         "converted_from": checkpoint.converted_from,
         "fingerprint": checkpoint.fingerprint,
+        "objective": checkpoint.file_json("config.json").get("bild_bench_objective"),
         "model_type": config.model_type,
         "vocab_size": config.vocab_size,
         **{name: getattr(config, name) for name in shape if getattr(config, name, None) is not None},

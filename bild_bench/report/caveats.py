@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bild_bench.decoding.early_exit import UNTRAINED, untrained_exit
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from bild_bench.report.summary import PointSummary
     from bild_bench.results import Experiment
+    from bild_bench.schema import RunRecord
 
 _LENGTH_TOLERANCE = 0.05
 _FEW_TEXTS = 30
@@ -18,21 +21,44 @@ _FEW_TEXTS = 30
 def caveats(experiment: Experiment, points: Sequence[PointSummary]) -> list[str]:
     """The experiment's warnings, then each point's, in the run's order."""
     run, samples = experiment.run, experiment.samples
-    texts = samples["text_id"].nunique()
+    there = samples["text_id"].nunique()
+    # As the table counts them: the texts that figures rest on.
+    texts = max((point.texts for point in points), default=0)
     found = []
     if run.status != "complete":
-        found.append(f"not complete: {texts} of {run.texts} texts so far")
+        found.append(f"not complete: {there} of {run.texts} texts so far")
     busy = run.environment_after.get("busy")
     if busy is not None:
         found.append(str(busy))
     if texts < _FEW_TEXTS:
-        found.append(f"fewer than {_FEW_TEXTS} texts ({texts}): too few to tell small differences apart")
-    cut = samples.loc[samples["source_truncated"], "text_id"].nunique()
+        counted = f"{texts}" if texts == there else f"{texts} of {there}"
+        found.append(f"fewer than {_FEW_TEXTS} texts ({counted}): too few to tell small differences apart")
+    found += _of_run(run)
+    objective = run.models.get("large", {}).get("objective")
+    if any(untrained_exit(point["method"], objective) and not point.get("lossless") for point in run.points):
+        found.append(UNTRAINED)
+    cut = samples.loc[samples["source_truncated"] & (samples["status"] == "ok"), "text_id"].nunique()
     if cut:
         found.append(f"{cut} of {texts} sources were cut at the source limit")
     failed = samples[samples["status"] == "error"]
     for point in points:
         found += [f"{point.point}: {problem}" for problem in _of_point(point, failed)]
+    return found
+
+
+def _of_run(run: RunRecord) -> list[str]:
+    """What its record says of its texts and of the way they were timed."""
+    data, found = run.data, []
+    expected, total = data.get("expected"), data.get("total")
+    if expected is not None and total is not None and total < expected:
+        found.append(f"only {total:,} of {expected:,} texts of the {run.split} split were there, not the whole set")
+    if run.texts > 0 and data.get("empty_references") == run.texts:
+        found.append("every reference is empty: scores mean nothing")
+    column = data.get("source_column")
+    if column is not None and column == data.get("target_column"):
+        found.append(f"source and references are the same column ({column}): scores mean nothing")
+    if run.configuration.get("warmup") == 0:
+        found.append("no warm-up (--warmup 0): first calls, which are slower, are timed")
     return found
 
 

@@ -12,7 +12,7 @@ from bild_bench.report.compare_points import PointPair
 from bild_bench.report.export import figure
 from bild_bench.report.paper import metric_name
 from bild_bench.report.regressions import Regression
-from bild_bench.report.table import UNKNOWN, strict_values
+from bild_bench.report.table import UNKNOWN, print_lines, strict_values
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +29,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     from rich.text import Text
 
     def say(line: str = "") -> None:
-        console.print(line, markup=False, highlight=False)
+        print_lines(console, [line])
 
     for number, section in enumerate(comparison.sections, start=1):
         run = section.a.run

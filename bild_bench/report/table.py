@@ -6,7 +6,7 @@ No figure is told by colour alone, and an unknown figure is "-", never 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,12 @@ from bild_bench.schema import RunRecord
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
 UNKNOWN = "-"
 
-# A narrow terminal gets these as two tables, a wide one as one.
+# A narrow terminal gets these as two tables or more, a wide one as one.
 SPEED = ("quality", "total speed-up", "decoding speed-up", "ms/token")
 TOKENS = ("fallback %", "low-conf %", "rollback %", "by S %", "by L %")
 # Only where some point leaves the decoder early.
@@ -62,24 +63,48 @@ def render(summary: Summary, run: RunRecord, columns: tuple[str, ...] | None = N
     table.add_column("point", overflow="fold")
     for name in shown:
         heading = _METRIC_NAMES.get(run.metric, run.metric) if name == "quality" else name
-        table.add_column(heading, justify="right", no_wrap=True)
+        # Measured here because rich takes a figure's longest word for the least that it needs.
+        needed = max(map(len, (heading, *(_CELLS[name](point) for point in summary.points))))
+        table.add_column(heading, justify="right", no_wrap=True, min_width=needed)
     for point in summary.points:
         table.add_row(Text(point.point), *(Text(_CELLS[name](point)) for name in shown))
     return table
 
 
 def print_table(console: Console, summary: Summary, run: RunRecord) -> None:
-    """Print the table, as two where the terminal is too narrow for one, what it rests on, and the warnings."""
-    tables = [render(summary, run, note=False)]
-    unbounded = console.options.update(width=10_000)
-    if console.measure(tables[0], options=unbounded).maximum > console.width:
-        tables = [render(summary, run, columns, note=False) for columns in (SPEED, token_columns(summary))]
-    for table in tables:
-        console.print(table)
+    """Print the table, as several where the terminal is too narrow for one, what it rests on, and the warnings."""
+    for columns in _fitting(console, summary, run):
+        console.print(render(summary, run, columns, note=False))
         console.print()
-    warnings = [f"warning: {warning}" for warning in summary.warnings]
-    for line in (caption_of(summary, run), *warnings):
-        console.print(line, markup=False, highlight=False)
+    print_lines(console, [caption_of(summary, run), *(f"warning: {warning}" for warning in summary.warnings)])
+
+
+def print_lines(console: Console, lines: Iterable[str]) -> None:
+    """Print remarks: broken between words on a terminal, whole where a program reads them."""
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=not console.is_terminal)
+
+
+def _fitting(console: Console, summary: Summary, run: RunRecord) -> list[tuple[str, ...]]:
+    """Columns a table, so that the label keeps its place beside them and is folded between words at most."""
+    unbounded = console.options.update(width=10_000)
+
+    def measured(columns: Sequence[str]) -> Measurement:
+        return console.measure(render(summary, run, tuple(columns), note=False), options=unbounded)
+
+    whole = SPEED + token_columns(summary)
+    if measured(whole).maximum <= console.width:
+        return [whole]
+    tables = []
+    for group in (SPEED, token_columns(summary)):
+        taken: list[str] = []
+        for column in group:
+            if taken and measured([*taken, column]).minimum > console.width:
+                tables.append(tuple(taken))
+                taken = []
+            taken.append(column)
+        tables.append(tuple(taken))
+    return tables
 
 
 def token_columns(summary: Summary) -> tuple[str, ...]:
@@ -91,7 +116,8 @@ def token_columns(summary: Summary) -> tuple[str, ...]:
 def caption_of(summary: Summary, run: RunRecord) -> str:
     """Texts, data label, split, pair, device, dtype and threads; what the interval is; the scores' signature."""
     texts = max((point.texts for point in summary.points), default=0)
-    parts = [_counted(texts, "text") + f" of {run.data_label} ({run.split})", f"pair {run.pair_label}"]
+    counted = _counted(texts, "text") if texts == run.texts else f"{texts} of {_counted(run.texts, 'text')}"
+    parts = [counted + f" of {run.data_label} ({run.split})", f"pair {run.pair_label}"]
     device, dtype = run.environment.get("device"), run.configuration.get("dtype")
     parts += [str(value) for value in (device, run.environment.get("gpu_name"), dtype) if value is not None]
     threads, draws = run.environment.get("threads"), run.configuration.get("draws", 1)

@@ -1,0 +1,54 @@
+"""Numbers and paths that a person gave, checked and made plain before anything is read or written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bild_bench.errors import UsageError
+from bild_bench.measure.machine import usable_cores
+
+# The resampling of the report takes no larger seeds.
+_LARGEST_SEED = 2**32 - 1
+# More threads than a few a core only wait for one another, and thousands of them make libraries abort.
+_THREADS_A_CORE = 4
+
+
+def check_seed(seed: object) -> None:
+    """Is it a whole number from 0 to 2**32 - 1?
+
+    Raises:
+        UsageError: it is not.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _LARGEST_SEED:
+        raise UsageError("--seed", seed, f"must be a whole number from 0 to {_LARGEST_SEED}", "leave it out for 0")
+
+
+def check_threads(threads: int | None) -> None:
+    """Can so many threads compute here? None is always right.
+
+    Raises:
+        UsageError: none, or more than four for each usable core.
+    """
+    if threads is None:
+        return
+    if threads < 1:
+        raise UsageError("--threads", threads, "must be 1 or more", "leave it out for torch's own choice")
+    cores = usable_cores()
+    if cores is not None and threads > _THREADS_A_CORE * cores:
+        most = _THREADS_A_CORE * cores
+        problem = f"must be at most {most}, {_THREADS_A_CORE} times the usable cores ({cores})"
+        raise UsageError("--threads", threads, problem, "leave it out for torch's own choice")
+
+
+def folder(option: str, value: str | Path) -> Path:
+    """A path with a leading ~ written out: a shell leaves it alone in --out=~/runs.
+
+    Raises:
+        UsageError: it is empty, or the user that it names has no home.
+    """
+    if str(value) == "":
+        raise UsageError(option, "", "is empty", "give a directory, or leave it out")
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:
+        raise UsageError(option, str(value), "names no user's home", "write the path out") from error

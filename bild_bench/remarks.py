@@ -1,0 +1,27 @@
+"""What must be known before one decoded text is believed."""
+
+from __future__ import annotations
+
+from bild_bench.decoding.early_exit import UNTRAINED, untrained_exit
+from bild_bench.decoding.records import Decoded
+from bild_bench.models.pair import Pair, Source
+from bild_bench.plan import Point
+
+
+def unknown_tokens(pair: Pair, source: Source) -> int:
+    """Tokens of the source that the tokenizer does not know."""
+    return int(source.ids[0].tolist().count(pair.tokenizer.unk_token_id))
+
+
+def remarks_on(pair: Pair, point: Point, source: Source, decoded: Decoded) -> tuple[str, ...]:
+    """One line each; none where all is well."""
+    unknown = unknown_tokens(pair, source)
+    objective = pair.models["large"].description["objective"] if "large" in pair.models else None
+    untrained = untrained_exit(point.method.name, objective) and not point.method.lossless(point.settings)
+    found = {
+        UNTRAINED: untrained,
+        "the source was cut at the task's source limit": source.truncated,
+        f"{unknown} source token{'' if unknown == 1 else 's'} unknown to the tokenizer": unknown > 0,
+        "the text ended at the length limit, not by itself": decoded.hit_limit,
+    }
+    return tuple(line for line, holds in found.items() if holds)
