@@ -13,7 +13,7 @@ _NULL = "tag:yaml.org,2002:null"
 
 
 class _AsTyped(yaml.SafeLoader):
-    """Leaves every value the text that it is: YAML itself takes 3:10 for 190 (base 60), and 010 for 8."""
+    """A safe loader that leaves every value the text that it is: YAML takes 3:10 for 190 (base 60), and 010 for 8."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own attribute
         first: [(tag, pattern) for tag, pattern in known if tag == _NULL]
@@ -35,8 +35,7 @@ def read_experiment_file(path: Path, known: Iterable[str]) -> dict[str, str]:
         UsageError: an option that the command does not have.
     """
     try:
-        # A safe loader: it makes texts, lists and mappings, and never objects.
-        content = yaml.load(path.read_text(encoding="utf-8"), _AsTyped)
+        content = _AsTyped(path.read_text(encoding="utf-8")).get_single_data()
     except (OSError, ValueError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise DataError("--config", str(path), f"cannot be read as YAML ({reason})", "correct the file") from error

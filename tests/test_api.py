@@ -33,7 +33,7 @@ def many(pair: Any) -> list[Generated]:
 
 def test_the_five_lines_of_the_readme_work(tmp_path: Path) -> None:
     pair = load_pair("iwslt17")
-    generated = generate(pair, "Zwei Hunde laufen über eine Wiese.", alpha_fb=0.5, alpha_rb=2)
+    generated = generate(pair, "Zwei Hunde tragen einen roten Schuh über die Wiese.", alpha_fb=0.5, alpha_rb=2)
     experiment = run("iwslt17", settings={"alpha_fb": 0.5}, limit=2, warmup=0, threads=1, out=tmp_path / "out")
     assert generated.text
     assert generated.text.isprintable()

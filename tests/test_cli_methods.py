@@ -160,7 +160,7 @@ def test_several_draws_from_the_command_line(tmp_path: Path) -> None:
 
 def test_a_drawn_text_is_shown_and_its_seed_is_its_own() -> None:
     def drawn(seed: int, *options: str) -> str:
-        ended = call("generate", "Zwei Hunde laufen über eine Wiese.", "--seed", str(seed), *options)
+        ended = call("generate", "Zwei Hunde tragen einen roten Schuh über die Wiese.", "--seed", str(seed), *options)
         assert ended.code == 0
         return ended.out
 

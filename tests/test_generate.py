@@ -16,7 +16,7 @@ from bild_bench.decoding.records import Counters, TraceStep
 from tests.command_line import call
 
 PROJECT = Path(__file__).resolve().parents[1]
-TEXT = "Zwei Hunde laufen über eine Wiese."
+TEXT = "Zwei Hunde tragen einen roten Schuh über die Wiese."
 ROLLED_BACK = Generated(
     "A dog",
     (5, 7, 1),

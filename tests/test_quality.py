@@ -17,12 +17,13 @@ from bild_bench.measure.quality import (
 )
 from bild_bench.measure.quality_intervals import paired_quality_difference, quality_interval
 
-# The example of sacreBLEU's own README, which prints BLEU = 48.53 for it.
-README_OUTPUT = ["The dog bit the man.", "It wasn't surprising.", "The man had just bitten him."]
-README_REFERENCES = [
-    ["The dog bit the man.", "The dog had bit the man."],
-    ["It was not unexpected.", "No one was surprised."],
-    ["The man bit him first.", "The man had bitten the dog."],
+# Of one shape with the example in sacreBLEU's own README, which prints BLEU = 48.53 for it: only the words are others,
+# one for one, and BLEU does not care what words mean.
+OUTPUT = ["The goat bit the baker.", "It wasn't puzzling.", "The baker had just bitten him."]
+REFERENCES = [
+    ["The goat bit the baker.", "The goat had bit the baker."],
+    ["It was not alarming.", "No one was hungry."],
+    ["The baker bit him first.", "The baker had bitten the goat."],
 ]
 
 words = st.lists(st.sampled_from(["the", "cat", "sat", "on", "Größe", "naïve", ".", "mat"]), max_size=12).map(" ".join)
@@ -34,7 +35,7 @@ corpora = st.lists(
 
 
 def test_bleu_of_the_readme_example():
-    result = score("bleu", README_OUTPUT, README_REFERENCES)
+    result = score("bleu", OUTPUT, REFERENCES)
     assert result.value == pytest.approx(48.53, abs=0.005)
     assert result.signature == f"nrefs:2|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
 
@@ -153,9 +154,9 @@ def test_umlauts_matter_to_bleu_and_are_lost_on_rouge():
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_interval_is_the_same_for_the_same_seed_and_brackets_the_score(metric):
-    low, high = quality_interval(metric, README_OUTPUT, README_REFERENCES, seed=1)
-    assert (low, high) == quality_interval(metric, README_OUTPUT, README_REFERENCES, seed=1)
-    assert low < score(metric, README_OUTPUT, README_REFERENCES).value < high
+    low, high = quality_interval(metric, OUTPUT, REFERENCES, seed=1)
+    assert (low, high) == quality_interval(metric, OUTPUT, REFERENCES, seed=1)
+    assert low < score(metric, OUTPUT, REFERENCES).value < high
 
 
 def test_interval_of_two_texts_worked_by_hand():
@@ -164,7 +165,7 @@ def test_interval_of_two_texts_worked_by_hand():
 
 
 def test_bleu_interval_agrees_with_sacrebleus_own_bootstrap():
-    outputs, references = README_OUTPUT * 20, README_REFERENCES * 20
+    outputs, references = OUTPUT * 20, REFERENCES * 20
     streams = [list(stream) for stream in zip(*references, strict=True)]
     theirs = BLEU().corpus_score(outputs, streams, n_bootstrap=1000)
     low, high = quality_interval("bleu", outputs, references, seed=0)
@@ -173,7 +174,7 @@ def test_bleu_interval_agrees_with_sacrebleus_own_bootstrap():
 
 
 def test_one_text_has_no_interval():
-    assert all(map(math.isnan, quality_interval("bleu", README_OUTPUT[:1], README_REFERENCES[:1], seed=0)))
+    assert all(map(math.isnan, quality_interval("bleu", OUTPUT[:1], REFERENCES[:1], seed=0)))
     difference, low, high = paired_quality_difference("rougeL", ["a"], ["b"], [["b"]], seed=0)
     assert difference == 100
     assert math.isnan(low)
@@ -182,7 +183,7 @@ def test_one_text_has_no_interval():
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_same_texts_differ_by_exactly_nothing(metric):
-    args = (metric, README_OUTPUT, README_OUTPUT, README_REFERENCES)
+    args = (metric, OUTPUT, OUTPUT, REFERENCES)
     assert paired_quality_difference(*args, seed=0) == (0, 0, 0)
 
 

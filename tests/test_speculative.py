@@ -197,7 +197,7 @@ def test_real_models_agree_token_for_token(how: SpeculativeSettings, random_pair
         assert outcome.tokens == alone.tokens
     rejected = 0
     for text in (
-        "Zwei Hunde laufen über eine Wiese.",
+        "Zwei Hunde tragen einen roten Schuh über die Wiese.",
         "Ein Mann liest.",
         "Kinder spielen vor dem alten Haus.",
     ):
