@@ -168,6 +168,9 @@ def _decode_texts(
     finished, process = results.finished_texts(directory), uuid.uuid4().hex[:12]
     todo = [example for example in setup.examples.examples if example.id not in finished]
     kept = {} if setup.request.extend is None else kept_samples(setup.request.extend, run)
+    if setup.request.extend is not None:
+        rows = sum(len(samples) for samples in kept.values())
+        announce(f"{rows} rows of {len(kept)} texts are taken over from {setup.request.extend}")
     calibration = _prepare_clock(setup, len(todo), announce) if todo else run.calibration
     pruner = Pruner(run) if setup.request.prune else None
     longest = 0.0

@@ -22,6 +22,7 @@ from bild_bench.report.page import page_data, render_page, write_page
 from bild_bench.report.page_data import json_values
 from bild_bench.report.page_record import records
 from bild_bench.report.page_texts import texts_of
+from tests.command_line import call
 from tests.made_page import EVIL, PIECES, POINTS, TRACE, made_collected
 
 STEPS = [step._asdict() for step in TRACE]
@@ -234,3 +235,10 @@ def test_thirty_points_of_two_hundred_long_texts_stay_below_six_megabytes() -> N
     [group] = [{"texts": json_values(texts)}]
     assert len(render_page({"version": "1", "groups": [group], "damaged": []}).encode()) < 6_000_000
     assert len(re.findall("piece119", json.dumps(texts["pieces"]))) == 1
+
+
+def test_what_a_peer_does_not_tell_is_left_out(tmp_path: Path) -> None:
+    quick = ("--task", "iwslt17", "--limit", "2", "--threads", "1", "--warmup", "0")
+    assert call("run", *quick, "--mode", "hf-greedy", "--out", str(tmp_path / "peer")).code == 0
+    assert call("report", str(tmp_path / "peer"), "--html", str(tmp_path / "peer.html")).code == 0
+    assert "hf-greedy" in (tmp_path / "peer.html").read_text(encoding="utf-8")

@@ -100,7 +100,8 @@ def say(answer: Answer) -> str:
         found = answer.significance
         p_value = "" if found.p_value is None else f", p = {found.p_value:.3f}"
         interval = "" if found.low != found.low else f" [{found.low:+.2f}, {found.high:+.2f}]"
-        line += f"; quality {found.difference:+.2f}{interval} against vanilla{p_value}"
+        draw = "" if entry.summary.quality_spread is None else " of the first draw"
+        line += f"; quality{draw} {found.difference:+.2f}{interval} against vanilla{p_value}"
     if answer.parts is not None:
         parts = answer.parts
         line += (

@@ -105,5 +105,7 @@ def _rounded(value: float | None, scale: int, digits: int) -> float | int | None
 
 
 def _whole(value: Any) -> int | None:
-    # pandas.NA is the only integer that does not equal itself.
-    return int(value) if isinstance(value, int) or (value == value) is True else None
+    import pandas as pd
+
+    # A counter that a peer does not tell is None or pandas.NA, by the way the rows were put together.
+    return None if value is None or pd.isna(value) else int(value)
