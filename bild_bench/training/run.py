@@ -1,0 +1,113 @@
+"""One training run, from its job to finished weights; the same call goes on where a killed one stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor, nn
+
+from bild_bench.directories import lock
+from bild_bench.training.batches import Batches, BatchSize, training_batches, validation_batches
+from bild_bench.training.classifier import ExitClassifier, summed_classifier_loss
+from bild_bench.training.job import Job, open_folder, read_record, write_record
+from bild_bench.training.objectives import loss_weights, summed_loss
+from bild_bench.training.processes import run_in_processes
+from bild_bench.training.saving import save_finished
+from bild_bench.training.starting import fingerprints, make_tokenizer, start
+from bild_bench.training.texts import Learned, read_source
+
+Announce = Callable[[str], None]
+
+
+def train(job: Job, announce: Announce) -> dict[str, Any]:
+    """Train a model, or go on with it; what is finished already is left alone.
+
+    Args:
+        announce: a function of a module (other processes must find it), called with one line for people.
+
+    Returns:
+        The run's record, as in OUT/training.json: asked, command, texts, history, seconds, finished.
+
+    Raises:
+        UsageError, DataError: something asked for is not there or not allowed. RunError: training failed.
+    """
+    open_folder(job, fingerprints(job, announce))
+    with lock(job.out):
+        if read_record(job.out)["finished"]:
+            announce(f"{job.out} is finished already")
+        else:
+            make_tokenizer(job, announce)
+            if job.recipe.processes == 1:
+                work(job, announce)
+            else:
+                run_in_processes(work, (job, announce), job.recipe.processes)
+        return read_record(job.out)
+
+
+def work(job: Job, announce: Announce) -> None:
+    """What each process of a run does; the first of them saves."""
+    from bild_bench.training.trainer import fit
+
+    began = time.monotonic()
+    first = os.environ.get("RANK", "0") == "0"
+    tell = announce if first else _silent
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    if job.recipe.threads is not None:
+        torch.set_num_threads(job.recipe.threads)
+    model, tokenizer = start(job, tell)
+    limits = (job.recipe.source_limit, job.recipe.target_limit)
+    parts = [read_source(source, tokenizer, limits, job.recipe.seed, tell) for source in job.sources]
+    training, validation = _batches(job, parts, tokenizer.pad_token_id, model.config.decoder_start_token_id)
+    trained, summed = _objective(job, model)
+    tell(f"{len(training):,} batches of {sum(len(part.train) for part in parts):,} texts")
+    history, stopped = fit(trained, summed, training, validation, job.recipe, job.out)
+    if first:
+        record = read_record(job.out)
+        record |= {"history": history, "seconds": record.get("seconds", 0.0) + time.monotonic() - began}
+        record["texts"] = [_described(part) for part in parts]
+        save_finished(job, trained, model, tokenizer, record)
+        write_record(job.out, {**record, "finished": not stopped})
+
+
+def _batches(job: Job, parts: Sequence[Learned], pad: int, start_id: int) -> tuple[Batches, dict[str, Batches]]:
+    """Training batches in the order of the steps, and validation batches by part."""
+    recipe = job.recipe
+    size = BatchSize(recipe.batch_texts, recipe.batch_tokens)
+    shared = recipe.processes * recipe.accumulate
+    count = None if recipe.steps is None else recipe.steps * shared
+    weighted = [(part.train, part.source.weight) for part in parts]
+    rows = training_batches(weighted, size, recipe.epochs, count, recipe.seed)
+    # Whole steps only: a last one of fewer batches would leave a process without any.
+    rows = (rows * shared)[: max(shared, len(rows) // shared * shared)]
+    texts = [text for part in parts for text in part.train]
+    validation = {
+        str(number): Batches(part.validation, validation_batches(part.validation, size), pad, start_id)
+        for number, part in enumerate(parts, 1)
+    }
+    return Batches(texts, rows, pad, start_id), validation
+
+
+def _objective(job: Job, model: Any) -> tuple[nn.Module, Callable[[Any, Tensor], Tensor]]:
+    """What is trained, and its loss."""
+    if job.recipe.objective == "calm-classifier":
+        return ExitClassifier(model), summed_classifier_loss
+    weights = loss_weights(job.recipe, model.config.num_decoder_layers if job.recipe.objective != "standard" else 1)
+    model.config.use_cache = False
+    model.config.output_hidden_states = len(weights) > 1
+    return model.train(), partial(summed_loss, model, weights=weights)
+
+
+def _described(part: Learned) -> dict[str, Any]:
+    sizes = {"train": len(part.train), "validation": len(part.validation), "dropped": part.dropped}
+    return {"label": part.label, "fingerprint": part.fingerprint, **sizes}
+
+
+def _silent(line: str) -> None:
+    pass

@@ -1,0 +1,74 @@
+"""The finished model's folder: safetensors, tokenizer, configuration and a model card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from bild_bench.parquet import writing
+from bild_bench.training.card import model_card
+from bild_bench.training.classifier import ExitClassifier
+from bild_bench.training.job import Job
+
+CLASSIFIER_FILE = "exit_classifier.safetensors"
+# Tells `run` that a model's lower layers were trained to be left.
+OBJECTIVE_KEY = "bild_bench_objective"
+_PRECISIONS = {"float32": torch.float32, "float16": torch.float16}
+
+
+def save_finished(job: Job, trained: Any, model: Any, tokenizer: Any, record: dict[str, Any]) -> None:
+    """Write the model that came out of a run into its folder, which then serves as --large, --small or --init.
+
+    Args:
+        trained: what was trained: the model, or the classifier beside it.
+        model: the whole model.
+
+    Raises:
+        RunError: the disk is full.
+    """
+    with writing(job.out):
+        model.config.use_cache, model.config.output_hidden_states = True, False
+        if job.recipe.objective != "standard":
+            setattr(model.config, OBJECTIVE_KEY, _objective_of(job, model))
+        save_model(model.cpu(), tokenizer, job.out)
+        if isinstance(trained, ExitClassifier):
+            linear = trained.linear.cpu()
+            tensors = {"weight": linear.weight.detach()[0].clone(), "bias": linear.bias.detach()[0].clone()}
+            save_file(tensors, job.out / CLASSIFIER_FILE, metadata={"format": "pt"})
+        (job.out / "README.md").write_text(model_card(job, model, record), encoding="utf-8")
+
+
+def save_model(model: Any, tokenizer: Any, folder: Path, precision: str = "float32") -> None:
+    """A checkpoint in the library's layout; config.json says float32 in any case, so that it loads as float32.
+
+    Args:
+        precision: of the weights on the disk, "float32" or "float16".
+    """
+    # T5's configuration says "tied" whatever the file said: an untied head must stay one for whoever loads it next.
+    tied = model.get_output_embeddings().weight.data_ptr() == model.get_input_embeddings().weight.data_ptr()
+    weights = {name: tensor.to(_PRECISIONS[precision]) for name, tensor in model.state_dict().items()}
+    if tied:
+        weights = {name: tensor for name, tensor in weights.items() if not _copy_of_embedding(name)}
+    folder.mkdir(parents=True, exist_ok=True)
+    model.config.tie_word_embeddings = tied
+    model.config.dtype = torch.float32
+    model.config.architectures = [type(model).__name__]
+    model.config.save_pretrained(folder)
+    model.generation_config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    draft = folder / "model.safetensors.part"
+    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, draft, metadata={"format": "pt"})
+    draft.replace(folder / "model.safetensors")
+
+
+def _copy_of_embedding(name: str) -> bool:
+    return name in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
+
+
+def _objective_of(job: Job, model: Any) -> str:
+    if job.recipe.objective == "calm-classifier":
+        return str(getattr(model.config, OBJECTIVE_KEY, "calm"))
+    return job.recipe.objective

@@ -1,0 +1,91 @@
+"""Where training starts from: a checkpoint, or a new model with a tokenizer that is given or trained on the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from bild_bench.data import load_examples
+from bild_bench.models.checkpoint import find_checkpoint
+from bild_bench.models.choice import ModelChoice
+from bild_bench.models.library import load_model, load_tokenizer, require_encoder_decoder
+from bild_bench.training.job import Job
+from bild_bench.training.objectives import check_layered
+from bild_bench.training.sizes import new_model, train_tokenizer
+
+Announce = Callable[[str], None]
+_OWN_TOKENIZER = "tokenizer"
+
+
+def start(job: Job, announce: Announce) -> tuple[Any, Any]:
+    """The model to train, its weights in float32, and its tokenizer.
+
+    Raises:
+        UsageError, DataError: there is no such checkpoint, or it cannot be trained for the objective.
+    """
+    recipe = job.recipe
+    if job.init is not None:
+        checkpoint = find_checkpoint(ModelChoice(job.init), "--init", announce)
+        require_encoder_decoder(checkpoint, "--init")
+        tokenizer = load_tokenizer(checkpoint, "--init")
+        model = load_model(checkpoint, "--init", "cpu", "float32").requires_grad_(True)
+        check_layered(recipe.objective, model, job.init)
+    else:
+        tokenizer = _tokenizer_of_new(job, announce)
+        model = new_model(str(job.size), len(tokenizer), recipe.seed)
+    if recipe.dropout is not None:
+        _set_dropout(model, recipe.dropout)
+    return model, tokenizer
+
+
+def make_tokenizer(job: Job, announce: Announce) -> None:
+    """Train the tokenizer that the job asks for, unless that has been done."""
+    folder = job.out / _OWN_TOKENIZER
+    if job.vocab_size is None or folder.is_dir():
+        return
+    announce(f"training a tokenizer of {job.vocab_size:,} pieces")
+    draft = folder.with_suffix(".part")
+    train_tokenizer(_texts(job), job.vocab_size, draft)
+    draft.replace(folder)
+
+
+def fingerprints(job: Job, announce: Announce) -> dict[str, str]:
+    """What the checkpoints that the job names hold now."""
+    named = {"init": job.init, "tokenizer": job.tokenizer}
+    return {
+        role: find_checkpoint(ModelChoice(name), f"--{role}", announce).fingerprint
+        for role, name in named.items()
+        if name is not None
+    }
+
+
+def _tokenizer_of_new(job: Job, announce: Announce) -> Any:
+    if job.tokenizer is not None:
+        return load_tokenizer(find_checkpoint(ModelChoice(job.tokenizer), "--tokenizer", announce), "--tokenizer")
+    import transformers
+
+    folder = job.out / _OWN_TOKENIZER
+    return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def _texts(job: Job) -> Iterator[str]:
+    """Prefixes too, once for each source: their words are in every text that the model will read."""
+    for source in job.sources:
+        found = load_examples(source.task, source.data, "train", source.limit, job.recipe.seed, lambda line: None)
+        yield source.prefix
+        for example in found.examples:
+            yield example.source
+            yield example.references[0]
+
+
+def _set_dropout(model: nn.Module, rate: float) -> None:
+    model.config.dropout_rate = rate
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        elif isinstance(getattr(module, "dropout", None), float):
+            # Attention keeps its rate as a number.
+            module.dropout = rate
