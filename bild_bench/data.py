@@ -18,7 +18,6 @@ from bild_bench.hub import fetch
 from bild_bench.tasks import Task, load_task, task_names
 
 EMBEDDED_FOLDER = Path(__file__).resolve().parent / "embedded" / "data"
-_EMBEDDED_COLUMNS = ("source", "target")
 
 
 @dataclass(frozen=True)
@@ -120,21 +119,22 @@ def _embedded(task: Task, split: str | None) -> tuple[Located, tuple[str, str], 
         raise DataError("--data", "embedded", f"there is no embedded sample for task {task.name} yet", fix)
     if split is not None and split != task.split:
         raise DataError("--split", split, f"the embedded sample has one split, {task.split}", "leave --split out")
-    _refuse_columns(task)
-    located = locate(EMBEDDED_FOLDER / task.embedded, task, task.split)
-    return located, _EMBEDDED_COLUMNS, f"embedded/{task.name}", None
+    columns = (task.embedded["source"], task.embedded["target"])
+    _refuse_columns(task, columns)
+    located = locate(EMBEDDED_FOLDER / task.embedded["file"], task, task.split)
+    return located, columns, f"embedded/{task.name}", None
 
 
-def _refuse_columns(task: Task) -> None:
+def _refuse_columns(task: Task, columns: tuple[str, str]) -> None:
     """The sample has columns of its own: a column asked for must not be ignored in silence."""
     if task.name not in task_names():
         return
     own = load_task(task.name)
     asked = {"--source-column": task.source_column, "--target-column": task.target_column}
     for (flag, column), usual in zip(asked.items(), (own.source_column, own.target_column), strict=True):
-        if column != usual and column not in _EMBEDDED_COLUMNS:
+        if column != usual and column not in columns:
             raise UsageError(
-                flag, column, f"the embedded sample has the columns {_EMBEDDED_COLUMNS}", f"leave {flag} out"
+                flag, column, f"the embedded sample has the columns {columns}", f"leave {flag} out"
             )
 
 

@@ -31,7 +31,7 @@ class Task:
         source_column, target_column: dotted for nested columns ("translation.de").
         source_limit, target_limit: tokens at most, the end token included.
         metric: "bleu", "rougeL" or "rougeLsum".
-        embedded: file name of the sample that comes with the package, or None.
+        embedded: file, source and target: file name and columns of the sample that comes with the package, or None.
         licence_note: what the data set's owners say.
         sizes: rows of each split.
         sources: field -> where its value comes from.
@@ -51,7 +51,7 @@ class Task:
     source_limit: int
     target_limit: int
     metric: str
-    embedded: str | None
+    embedded: dict[str, str] | None
     licence_note: str
     sizes: dict[str, int]
     sources: dict[str, str]
@@ -63,14 +63,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "revision": _OPTIONAL_TEXT,
     "config": _OPTIONAL_TEXT,
     "files": _OPTIONAL_TEXT,
-    "embedded": _OPTIONAL_TEXT,
+    "embedded": (dict, NoneType),
     "splits": (dict,),
     "sizes": (dict,),
     "sources": (dict,),
     "source_limit": (int,),
     "target_limit": (int,),
 }
-_VALUE_TYPES: dict[str, type] = {"splits": str, "sizes": int, "sources": str}
+_VALUE_TYPES: dict[str, type] = {"splits": str, "sizes": int, "sources": str, "embedded": str}
 _TYPE_NAMES: dict[type, str] = {str: "text", int: "a whole number", dict: "a mapping", NoneType: "null"}
 
 
@@ -159,14 +159,17 @@ def _first_problem(raw: dict[str, Any]) -> tuple[str, str] | None:
         wrong = _type_problem(name, value)
         if wrong is not None:
             return name, wrong
-    inner = raw["embedded"] is None or Path(raw["embedded"]).name == raw["embedded"]
+    sample = raw["embedded"]
+    whole = sample is None or sample.keys() == {"file", "source", "target"}
+    inner = sample is None or Path(sample.get("file", "")).name == sample.get("file", "")
     rules = (
         ("kind", raw["kind"] in KINDS, f"must be one of {', '.join(KINDS)}"),
         ("metric", raw["metric"] in METRICS, f"must be one of {', '.join(METRICS)}"),
         ("split", raw["split"] in raw["splits"], f"must be one of the splits: {', '.join(raw['splits'])}"),
         ("source_limit", raw["source_limit"] >= 1, "must be at least 1 token"),
         ("target_limit", raw["target_limit"] >= 1, "must be at least 1 token"),
-        ("embedded", inner, "must be a file name without a folder"),
+        ("embedded", whole, "must have the fields file, source and target, and no other"),
+        ("embedded", inner, "must name a file without a folder"),
         ("files", raw["files"] is None or "{split}" in raw["files"], "must contain {split}"),
         ("files", raw["files"] is not None or raw["hub_id"] is None, "must be given when hub_id is"),
         ("revision", raw["revision"] is not None or raw["hub_id"] is None, "must be given when hub_id is"),

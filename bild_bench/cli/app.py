@@ -11,10 +11,12 @@ from bild_bench.cli.compare import compare
 from bild_bench.cli.doctor import doctor
 from bild_bench.cli.generate import generate
 from bild_bench.cli.presets import presets
+from bild_bench.cli.profile import profile
 from bild_bench.cli.report import report
 from bild_bench.cli.run import run
 from bild_bench.cli.sweep import sweep
 from bild_bench.cli.tasks import tasks
+from bild_bench.cli.train import train
 from bild_bench.cli.tune import tune
 
 app = typer.Typer(
@@ -28,6 +30,8 @@ app.command("sweep")(sweep)
 app.command("tune")(tune)
 app.command("report")(report)
 app.command("compare")(compare)
+app.command("profile")(profile)
+app.command("train")(train)
 app.command("generate")(generate)
 app.command("tasks")(tasks)
 app.command("presets")(presets)

@@ -1,0 +1,151 @@
+"""The options that `train` and `align` share, and what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bild_bench.checks import folder
+from bild_bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bild_bench.training.texts import Source
+
+Objective = Literal["standard", "early-exit", "calm", "calm-classifier"]
+Optimizer = Literal["adafactor", "adamw"]
+Schedule = Literal["constant", "constant_with_warmup", "linear", "cosine", "inverse_sqrt"]
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
+
+_DATA, _STEPS, _RATE, _RUN = "Data", "Length and batches", "Optimizer", "Run"
+_OURS = "a default of the task's"
+
+TasksOption = Annotated[str, typer.Option("--task", help="One task, or several to mix: a,b.")]
+DatasOption = Annotated[
+    list[str] | None,
+    typer.Option("--data", help="hub or a path; once, or once for each task. \\[hub]", rich_help_panel=_DATA),
+]
+PrefixesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prefix", help="Before every source; once, or for each task. Several tasks need it.", rich_help_panel=_DATA
+    ),
+]
+WeightsOption = Annotated[
+    list[float] | None,
+    typer.Option("--weight", help="Share of a task's texts in an epoch; for each task. \\[1]", rich_help_panel=_DATA),
+]
+ValidationsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--validation-data", help="For each task, where its --data has no such split.", rich_help_panel=_DATA
+    ),
+]
+HoldOutOption = Annotated[
+    int, typer.Option("--hold-out", min=0, help="Validate on so many of the training texts.", rich_help_panel=_DATA)
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", help="A seeded sample of so many texts of each task.", rich_help_panel=_DATA)
+]
+SourceLimitOption = Annotated[
+    int | None, typer.Option("--source-limit", help="Tokens at most. \\[the task's]", rich_help_panel=_DATA)
+]
+TargetLimitOption = Annotated[
+    int | None, typer.Option("--target-limit", help="Tokens at most. \\[the task's]", rich_help_panel=_DATA)
+]
+EpochsOption = Annotated[float | None, typer.Option("--epochs", help="Instead of --steps.", rich_help_panel=_STEPS)]
+StepsOption = Annotated[int | None, typer.Option("--steps", help="Instead of --epochs.", rich_help_panel=_STEPS)]
+BatchTextsOption = Annotated[
+    int | None, typer.Option("--batch-texts", help="Texts in a batch.", rich_help_panel=_STEPS)
+]
+BatchTokensOption = Annotated[
+    int | None,
+    typer.Option("--batch-tokens", help="Source and target tokens in a batch, padding too.", rich_help_panel=_STEPS),
+]
+AccumulateOption = Annotated[int | None, typer.Option("--accumulate", help="Batches a step.", rich_help_panel=_STEPS)]
+OptimizerOption = Annotated[Optimizer | None, typer.Option("--optimizer", rich_help_panel=_RATE)]
+RateOption = Annotated[float | None, typer.Option("--rate", help="Learning rate.", rich_help_panel=_RATE)]
+ScaleRateOption = Annotated[
+    bool | None,
+    typer.Option("--scale-rate/--no-scale-rate", help="Times each tensor's own size.", rich_help_panel=_RATE),
+]
+ScheduleOption = Annotated[Schedule | None, typer.Option("--schedule", rich_help_panel=_RATE)]
+WarmupOption = Annotated[int | None, typer.Option("--warmup", help="Steps.", rich_help_panel=_RATE)]
+DecayOption = Annotated[float | None, typer.Option("--weight-decay", rich_help_panel=_RATE)]
+ClipOption = Annotated[float | None, typer.Option("--clip", help="Largest gradient norm.", rich_help_panel=_RATE)]
+DropoutOption = Annotated[float | None, typer.Option("--dropout", help="\\[the model's]", rich_help_panel=_RATE)]
+PrecisionOption = Annotated[
+    Precision | None,
+    typer.Option("--precision", help="Of products. \\[auto: bfloat16 on a GPU that has it]", rich_help_panel=_RUN),
+]
+EveryOption = Annotated[
+    int | None, typer.Option("--every", help="Steps between checkpoints.", rich_help_panel=_RUN)
+]
+PatienceOption = Annotated[
+    int | None,
+    typer.Option("--patience", help="Stop after so many checkpoints without gain; keep the best.", rich_help_panel=_RUN),
+]
+MaxTimeOption = Annotated[
+    float | None,
+    typer.Option("--max-time", help="End after so many minutes; the same command goes on.", rich_help_panel=_RUN),
+]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--threads", help="CPU threads of each process. \\[torch's]", rich_help_panel=_RUN)
+]
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--processes", help="That share the batches: on a CPU one thread each is fastest. \\[1]", rich_help_panel=_RUN
+    ),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        parser=partial(folder, "--out"),
+        metavar="PATH",
+        help="The model's folder. \\[models/NAME]",
+        rich_help_panel=_RUN,
+    ),
+]
+
+
+def sources_of(options: Mapping[str, Any]) -> tuple[Source, ...]:
+    """The texts that are asked for.
+
+    Args:
+        options: the command's, by parameter name.
+
+    Raises:
+        UsageError: a list of another length than the tasks', several tasks without prefixes, or a value out of range.
+    """
+    from bild_bench.tasks import load_task
+    from bild_bench.training.texts import Source
+
+    # One task may come several times, with other data each time.
+    tasks = [load_task(name.strip()) for name in options["task"].split(",")]
+    if len(tasks) > 1 and options["prefix"] is None:
+        fix = 'give one each: --prefix "translate German to English: " --prefix "summarize: "'
+        raise UsageError("--prefix", None, "several tasks in one model are told apart by their prefixes", fix)
+    lists = {
+        "data": _each("--data", options["data"], len(tasks), "hub"),
+        "prefix": _each("--prefix", options["prefix"], len(tasks), ""),
+        "weight": _each("--weight", options["weight"], len(tasks), 1.0),
+        "validation": _each("--validation-data", options["validation_data"], len(tasks), None),
+    }
+    shared = {"limit": options["limit"], "hold_out": options["hold_out"]}
+    return tuple(
+        Source(task=task, **{name: values[number] for name, values in lists.items()}, **shared)
+        for number, task in enumerate(tasks)
+    )
+
+
+def _each(option: str, given: Sequence[Any] | None, count: int, default: Any) -> list[Any]:
+    if not given:
+        return [default] * count
+    if len(given) not in (1, count):
+        raise UsageError(option, list(given), f"must be given once, or {count} times for {count} tasks", "check the list")
+    return list(given) * (count if len(given) == 1 else 1)
