@@ -133,9 +133,7 @@ def _refuse_columns(task: Task, columns: tuple[str, str]) -> None:
     asked = {"--source-column": task.source_column, "--target-column": task.target_column}
     for (flag, column), usual in zip(asked.items(), (own.source_column, own.target_column), strict=True):
         if column != usual and column not in columns:
-            raise UsageError(
-                flag, column, f"the embedded sample has the columns {columns}", f"leave {flag} out"
-            )
+            raise UsageError(flag, column, f"the embedded sample has the columns {columns}", f"leave {flag} out")
 
 
 def _from_hub(task: Task, split: str | None, announce: Callable[[str], None]) -> tuple[Located, str | None]:

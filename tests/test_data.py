@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bild_bench import data
-from bild_bench.data import load_examples
+from bild_bench.data import EMBEDDED_FOLDER, load_examples
 from bild_bench.errors import DataError, UsageError
 from bild_bench.hub import Fetched
 from bild_bench.tasks import load_task
@@ -161,10 +161,17 @@ def test_the_embedded_sample_has_one_split_and_its_own_columns() -> None:
         load("embedded", "iwslt17", source_column="de")
 
 
-@pytest.mark.parametrize("task", ["xsum", "cnn_dm"])
-def test_no_embedded_sample_says_what_to_use(task: str) -> None:
-    with pytest.raises(DataError, match=f"no embedded sample for task {task} yet.*--data PATH.*--preset flan"):
-        load("embedded", task)
+@pytest.mark.parametrize(("task", "column"), [("xsum", "summary"), ("cnn_dm", "highlights")])
+def test_one_embedded_file_serves_two_tasks(task: str, column: str) -> None:
+    found = load("embedded", task)
+    lines = (EMBEDDED_FOLDER / "summaries.jsonl").read_text("utf-8").splitlines()
+    assert found.label == f"embedded/{task}"
+    assert [text.references for text in found.examples] == [(json.loads(line)[column],) for line in lines]
+
+
+def test_no_embedded_sample_says_what_to_use() -> None:
+    with pytest.raises(DataError, match="no embedded sample for task custom yet.*--data PATH"):
+        load("embedded", "custom")
 
 
 def test_hub_data_are_only_the_splits_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

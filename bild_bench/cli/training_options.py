@@ -40,9 +40,7 @@ WeightsOption = Annotated[
 ]
 ValidationsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--validation-data", help="For each task, where its --data has no such split.", rich_help_panel=_DATA
-    ),
+    typer.Option("--validation-data", help="For each task, where its --data has no such split.", rich_help_panel=_DATA),
 ]
 HoldOutOption = Annotated[
     int, typer.Option("--hold-out", min=0, help="Validate on so many of the training texts.", rich_help_panel=_DATA)
@@ -81,12 +79,12 @@ PrecisionOption = Annotated[
     Precision | None,
     typer.Option("--precision", help="Of products. \\[auto: bfloat16 on a GPU that has it]", rich_help_panel=_RUN),
 ]
-EveryOption = Annotated[
-    int | None, typer.Option("--every", help="Steps between checkpoints.", rich_help_panel=_RUN)
-]
+EveryOption = Annotated[int | None, typer.Option("--every", help="Steps between checkpoints.", rich_help_panel=_RUN)]
 PatienceOption = Annotated[
     int | None,
-    typer.Option("--patience", help="Stop after so many checkpoints without gain; keep the best.", rich_help_panel=_RUN),
+    typer.Option(
+        "--patience", help="Stop after so many checkpoints without gain; keep the best.", rich_help_panel=_RUN
+    ),
 ]
 MaxTimeOption = Annotated[
     float | None,
@@ -147,5 +145,7 @@ def _each(option: str, given: Sequence[Any] | None, count: int, default: Any) ->
     if not given:
         return [default] * count
     if len(given) not in (1, count):
-        raise UsageError(option, list(given), f"must be given once, or {count} times for {count} tasks", "check the list")
+        raise UsageError(
+            option, list(given), f"must be given once, or {count} times for {count} tasks", "check the list"
+        )
     return list(given) * (count if len(given) == 1 else 1)

@@ -1,0 +1,33 @@
+"""Puts trained models into bild_bench/embedded, their weights in half precision.
+
+    python recipes/pack_embedded.py FOLDER
+
+FOLDER holds the models large, small and aligned, as `bild-bench train` and `bild-bench align` left them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from bild_bench.models.checkpoint import find_checkpoint
+from bild_bench.models.choice import ModelChoice
+from bild_bench.models.library import load_model, load_tokenizer
+from bild_bench.training.saving import save_model
+
+EMBEDDED = Path(__file__).resolve().parents[1] / "bild_bench" / "embedded"
+
+
+def main(trained: Path) -> None:
+    for role in ("large", "small", "aligned"):
+        checkpoint = find_checkpoint(ModelChoice(str(trained / role)), f"--{role}", print)
+        model = load_model(checkpoint, f"--{role}", "cpu", "float32")
+        shutil.rmtree(EMBEDDED / role, ignore_errors=True)
+        save_model(model, load_tokenizer(checkpoint, f"--{role}"), EMBEDDED / role, "float16")
+        size = sum(file.stat().st_size for file in (EMBEDDED / role).iterdir())
+        print(f"{role}: {sum(tensor.numel() for tensor in model.parameters()) / 1e6:.2f} M parameters, {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
