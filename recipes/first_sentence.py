@@ -1,6 +1,6 @@
 """The score of each text's first sentence, taken as it stands for a summary.
 
-    python recipes/first_sentence.py TEXTS.jsonl [SOURCE_COLUMN TARGET_COLUMN]
+python recipes/first_sentence.py TEXTS.jsonl [SOURCE_COLUMN TARGET_COLUMN]
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _SHARES = 50  # one in fifty English sentences for validation, and one for testi
 
 
 def place(target: str) -> str:
-    """"train", "validation" or "test"."""
+    """ "train", "validation" or "test"."""
     share = int(hashlib.sha256(target.casefold().encode()).hexdigest(), 16) % _SHARES
     return {0: "validation", 1: "test"}.get(share, "train")
 

@@ -26,7 +26,8 @@ def main(trained: Path) -> None:
         shutil.rmtree(EMBEDDED / role, ignore_errors=True)
         save_model(model, load_tokenizer(checkpoint, f"--{role}"), EMBEDDED / role, "float16")
         size = sum(file.stat().st_size for file in (EMBEDDED / role).iterdir())
-        print(f"{role}: {sum(tensor.numel() for tensor in model.parameters()) / 1e6:.2f} M parameters, {size / 1e6:.1f} MB")
+        millions = sum(tensor.numel() for tensor in model.parameters()) / 1e6
+        print(f"{role}: {millions:.2f} M parameters, {size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

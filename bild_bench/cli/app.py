@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bild_bench import __version__
+from bild_bench.cli.align import align
 from bild_bench.cli.compare import compare
 from bild_bench.cli.doctor import doctor
 from bild_bench.cli.generate import generate
@@ -32,6 +33,7 @@ app.command("report")(report)
 app.command("compare")(compare)
 app.command("profile")(profile)
 app.command("train")(train)
+app.command("align")(align)
 app.command("generate")(generate)
 app.command("tasks")(tasks)
 app.command("presets")(presets)

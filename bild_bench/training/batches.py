@@ -45,6 +45,12 @@ class Batches(Dataset[dict[str, Tensor]]):
         written = _padded([(self._start, *text.target[:-1]) for text in texts], self._pad)
         return {"input_ids": sources, "attention_mask": mask, "decoder_input_ids": written, "labels": labels}
 
+    def seen(self, batches: int) -> dict[str, int]:
+        """Texts, source_tokens and target_tokens of the first so many batches, padding not counted."""
+        texts = [self._texts[row] for rows in self._batches[:batches] for row in rows]
+        source, target = (sum(len(getattr(text, side)) for text in texts) for side in ("source", "target"))
+        return {"texts": len(texts), "source_tokens": source, "target_tokens": target}
+
 
 def _padded(rows: Sequence[Sequence[int]], fill: int) -> Tensor:
     width = max(map(len, rows))

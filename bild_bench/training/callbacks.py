@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import transformers
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+CHECKPOINTS = "checkpoints"
 _WHOLE = "complete"
 
 
@@ -19,6 +21,13 @@ def last_checkpoint(folder: Path) -> Path | None:
     """The newest checkpoint that was written to its end; a killed run may leave half of one."""
     whole = [path.parent for path in folder.glob(f"checkpoint-*/{_WHOLE}")]
     return max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove checkpoints that a killed run left half; they would count when the library removes the oldest."""
+    for path in folder.glob("checkpoint-*"):
+        if not (path / _WHOLE).exists():
+            shutil.rmtree(path)
 
 
 class MarkWhole(transformers.TrainerCallback):
@@ -30,19 +39,31 @@ class MarkWhole(transformers.TrainerCallback):
 
 
 class TimeLimit(transformers.TrainerCallback):
-    """Ends the run, with a validation loss and a checkpoint, once `minutes` have gone by.
+    """Ends the run with a checkpoint once `minutes` have gone by; `reached` says whether it did.
 
-    `reached` says whether it did.
+    `validate` asks for a validation loss there too.
     """
 
-    def __init__(self, minutes: float) -> None:
+    def __init__(self, minutes: float, validate: bool) -> None:
         self._end = time.monotonic() + 60 * minutes
+        self._validate = validate
         self.reached = False
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         if _any_process(time.monotonic() >= self._end) and state.global_step < state.max_steps:
             self.reached = True
-            control.should_training_stop = control.should_evaluate = control.should_save = True
+            control.should_training_stop = control.should_save = True
+            control.should_evaluate = control.should_evaluate or self._validate
+        return control
+
+
+class Patience(transformers.EarlyStoppingCallback):
+    """The library's early stopping, which also holds where a run was killed between its stop and its end."""
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        if self.early_stopping_patience_counter >= self.early_stopping_patience:
+            control.should_training_stop = True
+            control.should_evaluate = control.should_save = False
         return control
 
 
@@ -92,5 +113,6 @@ class ShowProgress(transformers.TrainerCallback):
                 f"step {state.global_step:,} of {state.max_steps:,}: {told}", markup=False, soft_wrap=True
             )
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def stop(self) -> None:
+        """Give the terminal back."""
         self._progress.stop()

@@ -15,7 +15,7 @@ def model_card(job: Job, model: Any, record: Mapping[str, Any]) -> str:
     """Markdown.
 
     Args:
-        record: the run's, with history, seconds and texts.
+        record: the run's, with history, seconds, texts and trained; of an alignment also its record as "alignment".
     """
     return "\n".join(_lines(job, model, record)) + "\n"
 
@@ -35,6 +35,9 @@ def _lines(job: Job, model: Any, record: Mapping[str, Any]) -> Iterator[str]:
         cells = (told["label"], f"{told['train']:,}", f"{told['validation']:,}", f"{source.weight:g}")
         yield f"| {' | '.join(map(_cell, (*cells, f'`{source.prefix}`', source.task.licence_note)))} |"
     yield ""
+    if "alignment" in record:
+        yield from _alignment(record["alignment"], record["trained"], record["seconds"])
+        yield ""
     yield "## Training"
     yield ""
     yield f"Objective: {job.recipe.objective}. {record['seconds'] / 60:.1f} minutes in all."
@@ -56,6 +59,25 @@ def _lines(job: Job, model: Any, record: Mapping[str, Any]) -> Iterator[str]:
     yield "```json"
     yield json.dumps(asdict(job.recipe), indent=2)
     yield "```"
+
+
+def _alignment(told: Mapping[str, Any], trained: Mapping[str, int], seconds: float) -> Iterator[str]:
+    large, small, share = (told["asked"][name] for name in ("large", "small", "share"))
+    decoding = told["decoding"]
+    yield "## Alignment"
+    yield ""
+    yield (
+        f"The targets are no references but greedy texts of {large} (fingerprint {told['found']['large']}) on "
+        f"{100 * share:g} % of the training sources. Started from {small} (fingerprint {told['found']['small']}). "
+        f"{decoding['cut']:,} of the {decoding['texts']:,} texts reached the length limit; they are kept, without an "
+        "end token."
+    )
+    yield ""
+    yield "| half | texts | source tokens | target tokens | minutes |"
+    yield "|---|---|---|---|---|"
+    for half, costs, spent in (("decoding", decoding, decoding["seconds"]), ("training", trained, seconds)):
+        cells = [f"{costs[name]:,}" for name in ("texts", "source_tokens", "target_tokens")]
+        yield f"| {' | '.join((half, *cells, f'{spent / 60:.1f}'))} |"
 
 
 def _losses(history: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -72,7 +72,8 @@ def choose_recipe(tasks: Sequence[str], new: bool, given: Mapping[str, Any]) -> 
         if name in replaced:
             values[replaced[name]] = None
     recipe = Recipe(**{**values, **asked})
-    notes = [(name, source) for name, (value, source) in settings.items() if name not in asked and source]
+    kept = {name: source for name, (value, source) in settings.items() if value is not None and values[name] == value}
+    notes = [(name, source) for name, source in kept.items() if name not in asked]
     return Chosen(recipe, tuple(notes))
 
 
@@ -82,7 +83,10 @@ def _of_paper(task: str) -> dict[str, Setting]:
     return {
         "optimizer": ("adafactor", scripts),
         "rate": (rate, scripts),
-        "schedule": ("constant", scripts if name in ("iwslt", "cnn") else f"as for the other tasks; {scripts} leaves it"),
+        "schedule": (
+            "constant",
+            scripts if name in ("iwslt", "cnn") else f"as for the other tasks; {scripts} leaves it",
+        ),
         "batch_texts": (8, f"{scripts}: 8 texts, 2 batches a step"),
         "accumulate": (2, scripts),
         "steps": (steps, scripts),

@@ -19,8 +19,8 @@ _SMALLEST_SCALE = 1e-3
 def make_optimizer(model: nn.Module, recipe: Recipe) -> Optimizer:
     """Adafactor without its relative steps (Shazeer and Stern 2018), or AdamW.
 
-    `scale_rate` multiplies the rate by each tensor's root mean square: Adafactor does so at every step, and AdamW by what
-    it is at the start.
+    `scale_rate` multiplies the rate by each tensor's root mean square: with Adafactor what it is at every step, with
+    AdamW what it is at the start.
     """
     trained = [(name, tensor) for name, tensor in model.named_parameters() if tensor.requires_grad]
     if recipe.optimizer == "adafactor":

@@ -9,21 +9,41 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
+from torch.multiprocessing import get_context
+from torch.multiprocessing.spawn import ProcessException, ProcessExitedException, start_processes
+
+from bild_bench.errors import BildBenchError, RunError
 
 
 def run_in_processes(work: Callable[..., Any], arguments: tuple[Any, ...], count: int) -> None:
     """Call work(*arguments) in each of count new processes, joined as one group.
 
     Raises:
-        torch.multiprocessing.ProcessRaisedException: one of them failed; the others are ended.
+        BildBenchError: one of them raised it; the others are ended. RunError: one of them was killed.
+        torch.multiprocessing.ProcessRaisedException: one of them failed otherwise.
     """
-    torch.multiprocessing.start_processes(
-        _member, args=(work, arguments, count, _free_port()), nprocs=count, start_method="spawn"
-    )
+    problems = get_context("spawn").SimpleQueue()
+    group = (count, _free_port(), os.getpid())
+    try:
+        # The library leaves it without types.
+        start_processes(  # type: ignore[no-untyped-call]
+            _member, args=(work, arguments, group, problems), nprocs=count, start_method="spawn"
+        )
+    except ProcessException as error:
+        if not problems.empty():
+            kind, told = problems.get()
+            raise kind(*told) from error
+        if isinstance(error, ProcessExitedException):
+            fix = "run the same command again: it goes on; if memory ran out, with fewer processes in another --out"
+            raise RunError("--processes", count, f"one of them was ended ({error})", fix) from error
+        raise
 
 
-def _member(rank: int, work: Callable[..., Any], arguments: tuple[Any, ...], count: int, port: int) -> None:
+def _member(
+    rank: int, work: Callable[..., Any], arguments: tuple[Any, ...], group: tuple[int, int, int], problems: Any
+) -> None:
+    count, port, parent = group
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
     os.environ |= {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
@@ -32,8 +52,12 @@ def _member(rank: int, work: Callable[..., Any], arguments: tuple[Any, ...], cou
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    work(*arguments)
+    try:
+        work(*arguments)
+    except BildBenchError as error:
+        # As parts: an exception that crosses between processes arrives as text.
+        problems.put((type(error), (error.field, error.value, error.problem, error.fix)))
+        raise
 
 
 def _end_with_parent(parent: int) -> None:

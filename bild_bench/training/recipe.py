@@ -90,11 +90,11 @@ class Recipe:
         for name in _AT_LEAST_ONE:
             _check(name, getattr(self, name), lambda value: value >= 1, "must be 1 or more")
         for name in _POSITIVE:
-            _check(name, getattr(self, name), lambda value: 0 < value < math.inf, "must be above 0")
+            _check(name, getattr(self, name), lambda value: 0 < value < math.inf, "must be above 0 and finite")
         for name in ("source_limit", "target_limit"):
             _check(name, getattr(self, name), lambda value: value >= 2, "must be 2 or more (one token and the end)")
         for name in ("warmup", "weight_decay"):
-            _check(name, getattr(self, name), lambda value: value >= 0, "must be 0 or more")
+            _check(name, getattr(self, name), lambda value: 0 <= value < math.inf, "must be 0 or more and finite")
         _check("dropout", self.dropout, lambda value: 0 <= value < 1, "must be 0 or more and below 1")
         _check_one_of(self, "batch_texts", "batch_tokens")
         _check_one_of(self, "epochs", "steps")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,14 +13,17 @@ import transformers
 from torch import Tensor, nn
 
 from bild_bench.directories import lock
+from bild_bench.errors import DataError
 from bild_bench.training.batches import Batches, BatchSize, training_batches, validation_batches
+from bild_bench.training.calibration import read_calibrated
+from bild_bench.training.callbacks import CHECKPOINTS, last_checkpoint, remove_unfinished
 from bild_bench.training.classifier import ExitClassifier, summed_classifier_loss
-from bild_bench.training.job import Job, open_folder, read_record, write_record
+from bild_bench.training.job import ALIGNMENT, Job, open_folder, read_record, write_record
 from bild_bench.training.objectives import loss_weights, summed_loss
 from bild_bench.training.processes import run_in_processes
 from bild_bench.training.saving import save_finished
 from bild_bench.training.starting import fingerprints, make_tokenizer, start
-from bild_bench.training.texts import Learned, read_source
+from bild_bench.training.texts import Learned, Source, fitting, read_source, sizes_of
 
 Announce = Callable[[str], None]
 
@@ -42,6 +45,7 @@ def train(job: Job, announce: Announce) -> dict[str, Any]:
         if read_record(job.out)["finished"]:
             announce(f"{job.out} is finished already")
         else:
+            remove_unfinished(job.out / CHECKPOINTS)
             make_tokenizer(job, announce)
             if job.recipe.processes == 1:
                 work(job, announce)
@@ -57,23 +61,60 @@ def work(job: Job, announce: Announce) -> None:
     began = time.monotonic()
     first = os.environ.get("RANK", "0") == "0"
     tell = announce if first else _silent
+    if first:
+        _note_start(job)
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     if job.recipe.threads is not None:
         torch.set_num_threads(job.recipe.threads)
     model, tokenizer = start(job, tell)
-    limits = (job.recipe.source_limit, job.recipe.target_limit)
-    parts = [read_source(source, tokenizer, limits, job.recipe.seed, tell) for source in job.sources]
+    if job.calibration is None:
+        parts = [_read(job, source, model, tokenizer, tell) for source in job.sources]
+    else:
+        parts = read_calibrated(job, model, tokenizer)
+    if first:
+        _keep_texts(job, parts)
     training, validation = _batches(job, parts, tokenizer.pad_token_id, model.config.decoder_start_token_id)
     trained, summed = _objective(job, model)
     tell(f"{len(training):,} batches of {sum(len(part.train) for part in parts):,} texts")
     history, stopped = fit(trained, summed, training, validation, job.recipe, job.out)
     if first:
         record = read_record(job.out)
+        del record["began"]
         record |= {"history": history, "seconds": record.get("seconds", 0.0) + time.monotonic() - began}
-        record["texts"] = [_described(part) for part in parts]
-        save_finished(job, trained, model, tokenizer, record)
+        record["trained"] = _trained(job, history, training)
+        alignment = {} if job.calibration is None else {"alignment": read_record(job.out, ALIGNMENT)}
+        save_finished(job, trained, model, tokenizer, record | alignment)
         write_record(job.out, {**record, "finished": not stopped})
+
+
+def _note_start(job: Job) -> None:
+    """Note when this call began, and the seconds of a killed one before it, up to its newest checkpoint."""
+    record, newest = read_record(job.out), last_checkpoint(job.out / CHECKPOINTS)
+    if "began" in record and newest is not None:
+        # A checkpoint's folder changes last when it is marked as whole.
+        record["seconds"] = record.get("seconds", 0.0) + max(0.0, newest.stat().st_mtime - record["began"])
+    write_record(job.out, {**record, "began": time.time()})
+
+
+def _read(job: Job, source: Source, model: Any, tokenizer: Any, tell: Announce) -> Learned:
+    """A source's texts, no longer than the model has positions for."""
+    sizes = sizes_of(source.task, (job.recipe.source_limit, job.recipe.target_limit))
+    return read_source(source, tokenizer, fitting(sizes, model), job.recipe.seed, tell)
+
+
+def _keep_texts(job: Job, parts: Sequence[Learned]) -> None:
+    """Note what is learned from.
+
+    Raises:
+        DataError: the run began with other texts.
+    """
+    record, told = read_record(job.out), [_described(part) for part in parts]
+    for source, was, now in zip(job.sources, record.get("texts", told), told, strict=True):
+        if was != now:
+            fix = "put the old ones back, or choose another --out"
+            raise DataError("--data", source.data, f"the texts have changed since {job.out} was begun", fix)
+    write_record(job.out, {**record, "texts": told})
 
 
 def _batches(job: Job, parts: Sequence[Learned], pad: int, start_id: int) -> tuple[Batches, dict[str, Batches]]:
@@ -99,9 +140,16 @@ def _objective(job: Job, model: Any) -> tuple[nn.Module, Callable[[Any, Tensor],
     if job.recipe.objective == "calm-classifier":
         return ExitClassifier(model), summed_classifier_loss
     weights = loss_weights(job.recipe, model.config.num_decoder_layers if job.recipe.objective != "standard" else 1)
-    model.config.use_cache = False
-    model.config.output_hidden_states = len(weights) > 1
+    # T5's decoder reads a configuration of its own.
+    decoder = model.get_decoder().config
+    decoder.use_cache, decoder.output_hidden_states = False, len(weights) > 1
     return model.train(), partial(summed_loss, model, weights=weights)
+
+
+def _trained(job: Job, history: Sequence[Mapping[str, Any]], training: Batches) -> dict[str, int]:
+    """Steps made, and what was learned from in them."""
+    steps = max((int(entry["step"]) for entry in history), default=0)
+    return {"steps": steps, **training.seen(steps * job.recipe.accumulate * job.recipe.processes)}
 
 
 def _described(part: Learned) -> dict[str, Any]:

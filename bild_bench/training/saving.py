@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from bild_bench.parquet import writing
 from bild_bench.training.card import model_card
@@ -14,7 +15,7 @@ from bild_bench.training.classifier import ExitClassifier
 from bild_bench.training.job import Job
 
 CLASSIFIER_FILE = "exit_classifier.safetensors"
-# Tells `run` that a model's lower layers were trained to be left.
+# Tells `run` whether a model's lower layers were trained to be left.
 OBJECTIVE_KEY = "bild_bench_objective"
 _PRECISIONS = {"float32": torch.float32, "float16": torch.float16}
 
@@ -31,8 +32,9 @@ def save_finished(job: Job, trained: Any, model: Any, tokenizer: Any, record: di
     """
     with writing(job.out):
         model.config.use_cache, model.config.output_hidden_states = True, False
-        if job.recipe.objective != "standard":
-            setattr(model.config, OBJECTIVE_KEY, _objective_of(job, model))
+        if not isinstance(trained, ExitClassifier):
+            # A classifier leaves the layers as they were: what they were trained for stands there already.
+            setattr(model.config, OBJECTIVE_KEY, job.recipe.objective)
         save_model(model.cpu(), tokenizer, job.out)
         if isinstance(trained, ExitClassifier):
             linear = trained.linear.cpu()
@@ -49,9 +51,10 @@ def save_model(model: Any, tokenizer: Any, folder: Path, precision: str = "float
     """
     # T5's configuration says "tied" whatever the file said: an untied head must stay one for whoever loads it next.
     tied = model.get_output_embeddings().weight.data_ptr() == model.get_input_embeddings().weight.data_ptr()
-    weights = {name: tensor.to(_PRECISIONS[precision]) for name, tensor in model.state_dict().items()}
-    if tied:
-        weights = {name: tensor for name, tensor in weights.items() if not _copy_of_embedding(name)}
+    weights: dict[int, tuple[str, Tensor]] = {}
+    for name, tensor in model.state_dict().items():
+        # The library finds a matrix that serves several modules under the first of its names, `shared`.
+        weights.setdefault(tensor.data_ptr(), (name, tensor.to(_PRECISIONS[precision]).contiguous()))
     folder.mkdir(parents=True, exist_ok=True)
     model.config.tie_word_embeddings = tied
     model.config.dtype = torch.float32
@@ -60,15 +63,5 @@ def save_model(model: Any, tokenizer: Any, folder: Path, precision: str = "float
     model.generation_config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     draft = folder / "model.safetensors.part"
-    save_file({name: tensor.contiguous() for name, tensor in weights.items()}, draft, metadata={"format": "pt"})
+    save_file(dict(weights.values()), draft, metadata={"format": "pt"})
     draft.replace(folder / "model.safetensors")
-
-
-def _copy_of_embedding(name: str) -> bool:
-    return name in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")
-
-
-def _objective_of(job: Job, model: Any) -> str:
-    if job.recipe.objective == "calm-classifier":
-        return str(getattr(model.config, OBJECTIVE_KEY, "calm"))
-    return job.recipe.objective

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bild_bench.errors import DataError, unknown_name
+from bild_bench.errors import DataError
 
 # d_model, heads, width of a head, d_ff, encoder layers, decoder layers. An encoder shallower than the decoder would
 # break the library's own `generate`.
@@ -22,16 +22,10 @@ _SPECIAL = ("<pad>", "</s>", "<unk>")
 
 
 def new_model(size: str, vocabulary: int, seed: int) -> Any:
-    """A T5 v1.1 model (gated GELU, tied head) with random weights.
-
-    Raises:
-        UsageError: no such size.
-    """
+    """A T5 v1.1 model (gated GELU, tied head) with random weights; size is one of `SIZES`."""
     import torch
     import transformers
 
-    if size not in SIZES:
-        raise unknown_name("--size", size, SIZES)
     d_model, heads, width, d_ff, encoder, decoder = SIZES[size]
     config = transformers.T5Config(
         vocab_size=vocabulary,
@@ -55,24 +49,28 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, folder: Path) -> None
     """A unigram tokenizer (Kudo 2018) of T5's form, saved into folder.
 
     Raises:
-        DataError: the texts do not fill such a vocabulary.
+        DataError: the texts do not fill such a vocabulary, or have more characters than it has pieces.
     """
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     tokenizer = Tokenizer(models.Unigram())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(  # type: ignore[assignment]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
     )
-    tokenizer.decoder = decoders.Metaspace()  # type: ignore[assignment]
+    tokenizer.decoder = decoders.Metaspace()
     trainer = trainers.UnigramTrainer(
         vocab_size=vocabulary, special_tokens=list(_SPECIAL), unk_token="<unk>", show_progress=False
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    try:
+        tokenizer.train_from_iterator(texts, trainer)
+    except Exception as error:
+        # The library raises no narrower class where the texts have more characters than there are pieces.
+        raise DataError("--vocab-size", vocabulary, f"is too small ({error})", "ask for more") from error
     if tokenizer.get_vocab_size() < vocabulary:
         found = f"the texts yield only {tokenizer.get_vocab_size():,} pieces"
         raise DataError("--vocab-size", vocabulary, found, "ask for fewer, or give more text")
-    tokenizer.post_processor = processors.TemplateProcessing(  # type: ignore[assignment]
+    tokenizer.post_processor = processors.TemplateProcessing(
         single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
     )
     folder.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -31,8 +30,9 @@ def start(job: Job, announce: Announce) -> tuple[Any, Any]:
         checkpoint = find_checkpoint(ModelChoice(job.init), "--init", announce)
         require_encoder_decoder(checkpoint, "--init")
         tokenizer = load_tokenizer(checkpoint, "--init")
-        model = load_model(checkpoint, "--init", "cpu", "float32").requires_grad_(True)
+        model = load_model(checkpoint, "--init", "cpu", "float32")
         check_layered(recipe.objective, model, job.init)
+        _make_trainable(model)
     else:
         tokenizer = _tokenizer_of_new(job, announce)
         model = new_model(str(job.size), len(tokenizer), recipe.seed)
@@ -81,11 +81,22 @@ def _texts(job: Job) -> Iterator[str]:
             yield example.references[0]
 
 
+def _make_trainable(model: nn.Module) -> None:
+    """All weights but Marian's and Pegasus' positions, which are sinusoids by definition."""
+    fixed = {id(module.weight) for module in model.modules() if "Sinusoidal" in type(module).__name__}
+    for weight in model.parameters():
+        weight.requires_grad_(id(weight) not in fixed)
+
+
 def _set_dropout(model: nn.Module, rate: float) -> None:
-    model.config.dropout_rate = rate
+    # T5's name; then those of BART and its kin.
+    for name in ("dropout_rate", "dropout", "attention_dropout", "activation_dropout"):
+        if hasattr(model.config, name):
+            setattr(model.config, name, rate)
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = rate
-        elif isinstance(getattr(module, "dropout", None), float):
-            # Attention keeps its rate as a number.
-            module.dropout = rate
+        # Attention, and the layers of BART, keep their rates as numbers.
+        for name in ("dropout", "activation_dropout"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, rate)

@@ -47,6 +47,17 @@ class Encoded:
 
 
 @dataclass(frozen=True)
+class Read:
+    """A source's texts as they were read; the fields are those of `Learned`."""
+
+    label: str
+    fingerprint: str
+    train: tuple[Example, ...]
+    validation: tuple[Example, ...]
+    dropped: int
+
+
+@dataclass(frozen=True)
 class Learned:
     """A source's texts, ready to train on.
 
@@ -77,24 +88,46 @@ def read_source(
     Raises:
         UsageError, DataError: see `data.load_examples`; DataError too where no text is left.
     """
+    read = read_examples(source, seed, announce)
+    sizes = sizes_of(source.task, limits)
+    return Learned(
+        source,
+        read.label,
+        read.fingerprint,
+        encode(read.train, source.prefix, tokenizer, sizes),
+        encode(read.validation, source.prefix, tokenizer, sizes),
+        read.dropped,
+    )
+
+
+def sizes_of(task: Task, limits: tuple[int | None, int | None]) -> tuple[int, int]:
+    """Tokens of a source and of a target at most: the limits, and the task's where they are None."""
+    return (
+        task.source_limit if limits[0] is None else limits[0],
+        task.target_limit if limits[1] is None else limits[1],
+    )
+
+
+def fitting(sizes: tuple[int, int], model: Any) -> tuple[int, int]:
+    """Sizes no longer than the model has positions for; T5 has no end of them."""
+    positions = getattr(model.config, "max_position_embeddings", max(sizes))
+    return min(sizes[0], positions), min(sizes[1], positions)
+
+
+def read_examples(source: Source, seed: int, announce: Callable[[str], None]) -> Read:
+    """Read a source's training and validation texts; those with an empty source or target are left out.
+
+    Raises:
+        UsageError, DataError: see `data.load_examples`; DataError too where no text is left.
+    """
     found = load_examples(source.task, source.data, "train", source.limit, seed, announce)
     kept = [example for example in found.examples if example.source.strip() and example.references[0].strip()]
     validation, train = _validation(source, kept, seed, announce)
     if not train or not validation:
         which = "training" if not train else "validation"
         raise DataError("--data", source.data, f"no {which} text is left", "check the columns and --hold-out")
-    sizes = (
-        source.task.source_limit if limits[0] is None else limits[0],
-        source.task.target_limit if limits[1] is None else limits[1],
-    )
-    return Learned(
-        source,
-        found.label,
-        found.fingerprint,
-        encode(train, source.prefix, tokenizer, sizes),
-        encode(validation, source.prefix, tokenizer, sizes),
-        len(found.examples) - len(kept),
-    )
+    dropped = len(found.examples) - len(kept)
+    return Read(found.label, found.fingerprint, tuple(train), tuple(validation), dropped)
 
 
 def encode(examples: Sequence[Example], prefix: str, tokenizer: Any, sizes: tuple[int, int]) -> tuple[Encoded, ...]:
@@ -102,13 +135,19 @@ def encode(examples: Sequence[Example], prefix: str, tokenizer: Any, sizes: tupl
     encoded: list[Encoded] = []
     for start in range(0, len(examples), _CHUNK):
         chunk = examples[start : start + _CHUNK]
-        sources = tokenizer([prefix + example.source for example in chunk], truncation=True, max_length=sizes[0])
+        sources = encode_sources([example.source for example in chunk], prefix, tokenizer, sizes[0])
         targets = tokenizer(
             text_target=[example.references[0] for example in chunk], truncation=True, max_length=sizes[1]
         )
-        pairs = zip(sources["input_ids"], targets["input_ids"], strict=True)
+        pairs = zip(sources, targets["input_ids"], strict=True)
         encoded += [Encoded(tuple(source), tuple(target)) for source, target in pairs]
     return tuple(encoded)
+
+
+def encode_sources(texts: Sequence[str], prefix: str, tokenizer: Any, size: int) -> list[list[int]]:
+    """Ids of each text with the prefix, cut to so many, the end token included."""
+    found: list[list[int]] = tokenizer([prefix + text for text in texts], truncation=True, max_length=size)["input_ids"]
+    return found
 
 
 def _validation(

@@ -1,7 +1,8 @@
-"""The library's trainer, set up from a recipe; the loop, checkpoints, resuming and the sharing of batches are its own."""
+"""The library's trainer, set up from a recipe: the loop, checkpoints, resuming and sharing of batches are its own."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,18 @@ from torch import Tensor, nn
 
 from bild_bench.errors import RunError
 from bild_bench.training.batches import IGNORED, Batches
-from bild_bench.training.callbacks import MarkWhole, ShowProgress, TimeLimit, last_checkpoint
+from bild_bench.training.callbacks import CHECKPOINTS, MarkWhole, Patience, ShowProgress, TimeLimit, last_checkpoint
 from bild_bench.training.objectives import loss_function
 from bild_bench.training.optimizer import make_optimizer
 from bild_bench.training.recipe import Recipe
 
-CHECKPOINTS = "checkpoints"
 _KEPT = 2
 
 
 class Trainer(transformers.Trainer):
     """The library's, with a validation loss that is a mean over target tokens and not over batches."""
+
+    control: Any
 
     def __init__(
         self, summed: Callable[[Any, Tensor], Tensor], validation: Mapping[str, Batches], **given: Any
@@ -31,7 +33,7 @@ class Trainer(transformers.Trainer):
         self._summed = summed
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """Loss in nats a target token: `eval_loss` over all parts, and `eval_loss_NAME` of each where there are several."""
+        """Loss in nats a target token: `eval_loss` over all parts, and `eval_loss_NAME` of each of several."""
         sums = {name: self._sum(batches) for name, batches in self.eval_dataset.items()}
         metrics = {f"eval_loss_{name}": float(loss / tokens) for name, (loss, tokens) in sums.items() if len(sums) > 1}
         loss, tokens = torch.stack(tuple(sums.values())).sum(0)
@@ -39,6 +41,18 @@ class Trainer(transformers.Trainer):
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def log(self, logs: dict[str, float], *given: Any) -> None:
+        """Keep what is logged.
+
+        Raises:
+            RunError: a loss that is no number any more; all processes meet it, for they share the losses.
+        """
+        super().log(logs, *given)
+        for name in ("loss", "eval_loss"):
+            if not math.isfinite(logs.get(name, 0.0)):
+                step = f"step {self.state.global_step}"
+                raise RunError("training", step, f"the {name} is {logs[name]}", "try a lower --rate, in another --out")
 
     @torch.no_grad()
     def _sum(self, batches: Batches) -> Tensor:
@@ -75,10 +89,12 @@ def fit(
     Raises:
         RunError: the loss is not finite any more.
     """
-    limit = None if recipe.max_time is None else TimeLimit(recipe.max_time)
-    callbacks = [MarkWhole(), ShowProgress(), *([] if limit is None else [limit])]
+    shown = ShowProgress()
+    # A loss at a step of its own would count against the patience, and another model might be the best.
+    limit = None if recipe.max_time is None else TimeLimit(recipe.max_time, validate=recipe.patience is None)
+    callbacks = [MarkWhole(), shown, *([] if limit is None else [limit])]
     if recipe.patience is not None:
-        callbacks.append(transformers.EarlyStoppingCallback(recipe.patience))
+        callbacks.append(Patience(recipe.patience))
     trainer = Trainer(
         summed,
         validation,
@@ -93,14 +109,16 @@ def fit(
     if trainer.args.process_index:
         trainer.remove_callback(ShowProgress)
     newest = last_checkpoint(out / CHECKPOINTS)
-    trainer.train(resume_from_checkpoint=None if newest is None else str(newest))
-    _check_finite(trainer.state.log_history)
+    try:
+        trainer.train(resume_from_checkpoint=None if newest is None else str(newest))
+    finally:
+        shown.stop()
     return trainer.state.log_history, limit is not None and limit.reached
 
 
 def _arguments(recipe: Recipe, folder: Path) -> Any:
     precision = _precision(recipe)
-    return transformers.TrainingArguments(
+    arguments = transformers.TrainingArguments(
         output_dir=str(folder),
         # An item of the data set is a batch already, and the batches are in the order that they are wanted in.
         per_device_train_batch_size=1,
@@ -130,7 +148,11 @@ def _arguments(recipe: Recipe, folder: Path) -> Any:
         disable_tqdm=True,
         report_to="none",
         dataloader_pin_memory=False,
+        restore_callback_states_from_checkpoint=recipe.patience is not None,
     )
+    # One process uses one GPU: the library would hand it a batch for every GPU that it sees.
+    arguments._n_gpu = min(arguments.n_gpu, 1)
+    return arguments
 
 
 def _backend(recipe: Recipe) -> str | None:
@@ -148,12 +170,3 @@ def _precision(recipe: Recipe) -> str:
 def _only(batches: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     (batch,) = batches
     return batch
-
-
-def _check_finite(history: list[dict[str, Any]]) -> None:
-    for entry in history:
-        for name in ("loss", "eval_loss"):
-            if name in entry and not torch.isfinite(torch.tensor(float(entry[name]))):
-                raise RunError(
-                    "training", f"step {entry['step']}", f"the {name} is {entry[name]}", "try a lower --rate"
-                )
