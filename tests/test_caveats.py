@@ -44,7 +44,7 @@ def warnings_with(count: int = 30, point: dict[str, Any] | None = None, **run: A
             warnings_with(data={"source_column": "de", "target_column": "de"}),
             "source and references are the same column (de): scores mean nothing",
         ),
-        (warnings_with(data_label="embedded/iwslt17"), "these texts of our own stand in for iwslt17"),
+        (warnings_with(data_label="embedded/iwslt17"), "texts of our own stand in for iwslt17"),
         (warnings_with(configuration={"warmup": 0}), "first calls, which are slower, are timed"),
         (warnings_with(status="running", texts=40), "not complete: 30 of 40 texts so far"),
         (warnings_with(environment_after={"busy": "The machine was busy."}), "The machine was busy."),
