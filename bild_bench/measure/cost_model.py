@@ -29,19 +29,28 @@ class Costs:
     encoders: Mapping[str, float]
 
     def large_call(self, rows: float) -> float:
-        """One call of L: linear between the calibrated rows, and beyond the last as between the last two.
+        """One call of L, by `interpolated`.
 
         Raises:
             ValueError: L was not calibrated, or fewer rows than calibrated.
         """
-        known = sorted(self.large.items())
-        if not known or rows < known[0][0]:
-            raise ValueError(f"no calibrated cost for {rows} rows of the large model")
-        if len(known) == 1:
-            return known[0][1]
-        upper = next((n for n in range(1, len(known)) if rows <= known[n][0]), len(known) - 1)
-        (rows_below, below), (rows_above, above) = known[upper - 1], known[upper]
-        return below + (above - below) * (rows - rows_below) / (rows_above - rows_below)
+        return interpolated(self.large, rows)
+
+
+def interpolated(calibrated: Mapping[int, float], rows: float) -> float:
+    """Seconds of a call: linear between the calibrated rows, and beyond the last as between the last two.
+
+    Raises:
+        ValueError: nothing was calibrated, or fewer rows than calibrated.
+    """
+    known = sorted(calibrated.items())
+    if not known or rows < known[0][0]:
+        raise ValueError(f"no calibrated cost for {rows} rows")
+    if len(known) == 1:
+        return known[0][1]
+    upper = next((n for n in range(1, len(known)) if rows <= known[n][0]), len(known) - 1)
+    (rows_below, below), (rows_above, above) = known[upper - 1], known[upper]
+    return below + (above - below) * (rows - rows_below) / (rows_above - rows_below)
 
 
 @dataclass(frozen=True)
