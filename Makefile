@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # For pip: where torch comes from, such as TORCH_INDEX="--index-url https://download.pytorch.org/whl/cpu". See README.md.
 TORCH_INDEX ?=
+# Options of `make bench`, such as BENCH="--threads 1". See docs/PERFORMANCE.md.
+BENCH ?=
 
-.PHONY: install demo test lint format build clean help
+.PHONY: install demo test bench lint format build clean help
 
 # torch goes first and alone: its own index, if one is given, has no other package.
 $(BIN)/bild-bench: pyproject.toml constraints.txt
@@ -22,6 +24,12 @@ demo: install ## decode the sample with the embedded pair: a table, and Parquet 
 
 test: install ## run the tests
 	$(BIN)/python -m pytest -n auto
+
+# CTranslate2 is a yardstick and nothing else: without it its rows are empty.
+bench: install ## measure speed against other decoders (10 minutes, idle machine): results/bench, docs/PERFORMANCE.md
+	-$(BIN)/python -m pip install --quiet --constraint constraints.txt ctranslate2
+	$(BIN)/python -m bench.cpu $(BENCH)
+	$(BIN)/python -m bench.table
 
 lint: install ## check style and types
 	$(BIN)/ruff check .

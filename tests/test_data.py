@@ -170,7 +170,7 @@ def test_one_embedded_file_serves_two_tasks(task: str, column: str) -> None:
 
 
 def test_no_embedded_sample_says_what_to_use() -> None:
-    with pytest.raises(DataError, match="no embedded sample for task custom yet.*--data PATH"):
+    with pytest.raises(DataError, match=r"no embedded sample for task custom yet.*--data PATH"):
         load("embedded", "custom")
 
 

@@ -156,7 +156,7 @@ def test_the_clock_stops_a_run_and_the_same_call_goes_on(
     assert weights(out) == unbroken
 
 
-RISING = {"patience": 2, "every": 1, "steps": 12, "optimizer": "adamw", "rate": 0.03, "dropout": 0.0}
+RISING = {"patience": 2, "every": 1, "steps": 12, "optimizer": "adamw", "rate": 0.4, "dropout": 0.0}
 
 
 def test_early_stopping_keeps_the_best_also_over_interruptions(made: tuple[Path, Path], tmp_path: Path) -> None:

@@ -1,0 +1,193 @@
+"""The contestants: our decoder, transformers' `generate` plain and assisted, CTranslate2; same weights and texts."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.interleave import Contestant, Text, Turn, marginal, once_a_text
+from bench.shapes import Announce, Subject
+from bild_bench.decoding.alone import AloneSettings, vanilla
+from bild_bench.decoding.methods import find_method
+from bild_bench.decoding.peers import AssistedSettings, hf_assisted
+from bild_bench.decoding.picking import Greedy
+from bild_bench.decoding.records import Limits
+from bild_bench.decoding.session import Sessions
+
+# What CTranslate2 calls a precision -> what its converter does to the weights.
+COMPUTE_TYPES: dict[str, str | None] = {"float32": None, "int8": "int8"}
+
+
+def source_of(text: Text) -> Any:
+    """Source ids, [1, length]."""
+    import torch
+
+    return torch.tensor([text.ids])
+
+
+def limits_of(subject: Subject, tokens: int) -> Limits:
+    """Where this subject's texts stop."""
+    return Limits(tokens, subject.pair.special.start, subject.ends)
+
+
+def our_encodings(subject: Subject, roles: Sequence[str]) -> Callable[[Text], dict[str, Any]]:
+    """Text -> role -> encoded source, as our sessions read it; not timed."""
+
+    def encode(text: Text) -> dict[str, Any]:
+        ids = source_of(text)
+        return {role: subject.pair.models[role].model.encode(ids) for role in roles}
+
+    return once_a_text(encode)
+
+
+def library_states(subject: Subject, roles: Sequence[str]) -> Callable[[Text], dict[str, Any]]:
+    """Text -> role -> the library's encoder output; not timed."""
+    import torch
+
+    @torch.inference_mode()
+    def encode(text: Text) -> dict[str, Any]:
+        ids, library = source_of(text), subject.pair.library
+        # The encoder itself: as an assistant the small model's `get_encoder` has been replaced.
+        return {role: library[role].encoder(input_ids=ids).last_hidden_state for role in roles}
+
+    return once_a_text(encode)
+
+
+def our_vanilla(subject: Subject) -> Contestant:
+    """Our greedy search by the large model, without what is done once a text."""
+    encodings = our_encodings(subject, ("large",))
+
+    def contestant(text: Text) -> Turn:
+        encoded = encodings(text)["large"]
+
+        def generate(tokens: int) -> Sequence[int]:
+            limits = limits_of(subject, tokens)
+            sessions = Sessions(large=subject.pair.session("large", encoded, limits))
+            return vanilla(sessions, AloneSettings(), limits, Greedy()).tokens
+
+        return marginal(generate, subject.tokens)
+
+    return contestant
+
+
+def library_greedy(subject: Subject) -> Contestant:
+    """transformers' greedy search from the encoder's output on, without what is done once a text."""
+    from bild_bench.models.peer import LibraryPeer
+
+    states = library_states(subject, ("large",))
+
+    def contestant(text: Text) -> Turn:
+        peer = LibraryPeer(source_of(text), subject.pair.library["large"], states(text)["large"])
+        turn = marginal(lambda tokens: peer.generate(tokens, None), subject.tokens)
+        return Turn(turn.seconds, turn.tokens[1:])
+
+    return contestant
+
+
+def library_assisted(subject: Subject, settings: AssistedSettings) -> Contestant:
+    """transformers' assisted generation from both encoders' outputs to the last token."""
+    from bild_bench.models.peer import LibraryPeer
+
+    states = library_states(subject, ("large", "small"))
+    library, limits = subject.pair.library, limits_of(subject, subject.tokens)
+
+    def contestant(text: Text) -> Turn:
+        held = states(text)
+        peer = LibraryPeer(source_of(text), library["large"], held["large"], library["small"], held["small"])
+        start = time.perf_counter()
+        decoded = hf_assisted(Sessions(peer=peer), settings, limits, Greedy())
+        return Turn(time.perf_counter() - start, decoded.tokens)
+
+    return contestant
+
+
+def our_method(subject: Subject, name: str, settings: Any) -> Contestant:
+    """One of our methods from the encoded sources to the last token, the sessions' opening included."""
+    method = find_method(name)
+    encodings, limits = our_encodings(subject, method.uses), limits_of(subject, subject.tokens)
+
+    def contestant(text: Text) -> Turn:
+        encoded = encodings(text)
+        start = time.perf_counter()
+        opened: dict[str, Any] = {role: subject.pair.session(role, encoded[role], limits) for role in method.uses}
+        decoded = method.decode(Sessions(**opened), settings, limits, Greedy())
+        return Turn(time.perf_counter() - start, decoded.tokens)
+
+    return contestant
+
+
+def ctranslate2_greedy(
+    subject: Subject, cache: Path, threads: int, compute_type: str, announce: Announce
+) -> Contestant | str:
+    """CTranslate2's greedy search, without what is done once a text; or, in one line, why there is none.
+
+    It cannot be given an encoder's output. A decoding to the first token has the encoder and everything else that is
+    done once a text in it, and is taken off (`marginal`), as it is for all.
+
+    Args:
+        subject: its large model is converted.
+        cache: converted models are kept here, by the checkpoint's fingerprint.
+        threads: for one text.
+        compute_type: one of `COMPUTE_TYPES`.
+        announce: called with one line before a conversion.
+    """
+    try:
+        import ctranslate2  # type: ignore[import-untyped]
+    except ImportError:
+        return "ctranslate2 is not installed: pip install ctranslate2"
+    checkpoint, tokenizer = subject.pair.models["large"].checkpoint, subject.pair.tokenizer
+    try:
+        folder = _converted(checkpoint, cache, compute_type, announce)
+        translator = ctranslate2.Translator(
+            str(folder), device="cpu", compute_type=compute_type, inter_threads=1, intra_threads=threads
+        )
+    # Whatever the converter or the loader raises costs these rows and not the run.
+    except Exception as error:
+        return " ".join(f"CTranslate2 cannot run it: {error}".split())
+
+    def contestant(text: Text) -> Turn:
+        pieces = tokenizer.convert_ids_to_tokens(list(text.ids))
+
+        def generate(tokens: int) -> Sequence[str]:
+            least = tokens if subject.fixed else 1
+            found = translator.translate_batch(
+                [pieces], beam_size=1, max_decoding_length=tokens, min_decoding_length=least, max_input_length=0
+            )
+            return list(found[0].hypotheses[0])
+
+        turn = marginal(generate, subject.tokens)  # type: ignore[arg-type]
+        return Turn(turn.seconds, tuple(tokenizer.convert_tokens_to_ids(list(turn.tokens))))
+
+    return contestant
+
+
+def _converted(checkpoint: Any, cache: Path, compute_type: str, announce: Announce) -> Path:
+    """The model in CTranslate2's own format; converted where that was not done before."""
+    from ctranslate2.converters import TransformersConverter  # type: ignore[import-untyped]
+
+    folder = cache / f"ctranslate2-{compute_type}-{checkpoint.fingerprint}"
+    if folder.is_dir():
+        return folder
+    announce(f"{checkpoint.name}: converting for CTranslate2, {compute_type} (once)")
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as space:
+        made = Path(space) / folder.name
+        TransformersConverter(str(checkpoint.path)).convert(str(made), quantization=COMPUTE_TYPES[compute_type])
+        made.rename(folder)
+    return folder
+
+
+def same_tokens(turns: Mapping[str, Sequence[Turn]], ours: str, ends: frozenset[int]) -> dict[str, int]:
+    """Contestant -> on how many texts it wrote our tokens, the end token left aside, which not everyone tells."""
+
+    def words(turn: Turn) -> tuple[int, ...]:
+        return tuple(token for token in turn.tokens if token not in ends)
+
+    return {
+        name: sum(words(turn) == words(own) for turn, own in zip(found, turns[ours], strict=True))
+        for name, found in turns.items()
+        if name != ours
+    }

@@ -1,0 +1,121 @@
+"""One interleaved run: for each text all contestants in an order drawn anew, so that a slow minute is slow for all."""
+
+from __future__ import annotations
+
+import gc
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+# Threads of an OpenMP runtime spin for some milliseconds after their work, on the next contestant's cores.
+PAUSE = 0.05
+
+
+@dataclass(frozen=True)
+class Text:
+    """A source text.
+
+    Args:
+        ids: source tokens, the end token included.
+        references: what it is scored against; none for random ids.
+    """
+
+    ids: tuple[int, ...]
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a contestant needed for one text. tokens: what it wrote, if it wrote any."""
+
+    seconds: float
+    tokens: tuple[int, ...] = ()
+
+
+Contestant = Callable[[Text], Turn]
+
+
+def interleave(
+    texts: Sequence[Text],
+    contestants: Mapping[str, Contestant],
+    *,
+    seed: int,
+    repeats: int = 1,
+    pause: float = PAUSE,
+) -> dict[str, list[Turn]]:
+    """Every contestant's turn for every text: the median of its repeats, with the tokens of the first.
+
+    Args:
+        texts: at least one; the first is decoded once more beforehand, to warm up.
+        contestants: by name.
+        seed: of the orders.
+        repeats: rounds a text, each in an order of its own.
+        pause: seconds of rest before each turn.
+    """
+    order = random.Random(seed)
+    found: dict[str, list[Turn]] = {name: [] for name in contestants}
+    with no_garbage_collection():
+        for contestant in contestants.values():
+            contestant(texts[0])
+        for text in texts:
+            rounds: dict[str, list[Turn]] = {name: [] for name in contestants}
+            for _ in range(repeats):
+                for name in order.sample(sorted(contestants), len(contestants)):
+                    time.sleep(pause)
+                    rounds[name].append(contestants[name](text))
+            for name, turns in rounds.items():
+                found[name].append(Turn(statistics.median(turn.seconds for turn in turns), turns[0].tokens))
+            gc.collect()
+    return found
+
+
+def marginal(generate: Callable[[int], Sequence[int]], tokens: int) -> Turn:
+    """Seconds from the first token to the last: those of all tokens, less those of a decoding that stops after one.
+
+    What is done once a text drops out, whoever does it: an encoder that cannot be run apart, the source's keys and
+    values, a `generate`'s preparations.
+
+    Args:
+        generate: decodes this text to so many tokens at most.
+        tokens: the limit.
+    """
+    start = time.perf_counter()
+    generate(1)
+    first = time.perf_counter() - start
+    start = time.perf_counter()
+    ids = generate(tokens)
+    # A text of one token has no later ones; noise must not make them cost less than nothing.
+    return Turn(max(0.0, time.perf_counter() - start - first), tuple(ids))
+
+
+def seconds_of(turns: Sequence[Turn]) -> list[float]:
+    """A contestant's seconds, text by text."""
+    return [turn.seconds for turn in turns]
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """A collection would land in whoever is being timed; between texts there is time for it."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def once_a_text(prepare: Callable[[Text], Any]) -> Callable[[Text], Any]:
+    """The preparation of a text, such as its encoding, done once for all turns in a row that need it."""
+    last: list[tuple[Text, Any]] = []
+
+    def prepared(text: Text) -> Any:
+        if not last or last[0][0] != text:
+            last[:] = [(text, prepare(text))]
+        return last[0][1]
+
+    return prepared

@@ -1,0 +1,148 @@
+"""What is measured: T5 shapes with random weights, made once in a cache folder; the embedded pair; trained pairs."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.interleave import Text
+from bild_bench.data import load_examples
+from bild_bench.models.choice import choose_pair
+from bild_bench.models.pair import Pair, load_pair
+from bild_bench.tasks import load_task
+
+PAD, END, UNKNOWN = 0, 1, 2
+
+# The published T5 1.0 configurations (Raffel et al. 2020); random weights cost what trained ones do.
+T5 = {"vocab_size": 32_128, "feed_forward_proj": "relu", "decoder_start_token_id": PAD}
+RANDOM_SHAPES: dict[str, dict[str, Any]] = {
+    "t5-small": {**T5, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_heads": 8, "num_layers": 6},
+    "t5-large": {**T5, "d_model": 1024, "d_kv": 64, "d_ff": 4096, "num_heads": 16, "num_layers": 24},
+}
+
+Announce = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Models to be measured, and texts for them.
+
+    Args:
+        shape: its name in the results.
+        pair: the large model, the small one where there is one, and the library's copies of them.
+        texts: source texts.
+        tokens: generated tokens at most.
+        fixed: every text has exactly `tokens` tokens and no end token counts; for random weights.
+    """
+
+    shape: str
+    pair: Pair
+    texts: tuple[Text, ...]
+    tokens: int
+    fixed: bool
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a text."""
+        return frozenset() if self.fixed else frozenset(self.pair.special.ends)
+
+
+def random_checkpoint(folder: Path, config: dict[str, Any]) -> Path:
+    """A T5 checkpoint of random weights with a tokenizer as large as its vocabulary; left alone where it exists.
+
+    Args:
+        folder: where it is, or is made.
+        config: fields of T5Config.
+    """
+    import torch
+    import transformers
+
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    transformers.utils.logging.disable_progress_bar()
+    torch.manual_seed(0)
+    model = transformers.T5ForConditionalGeneration(transformers.T5Config(**config))
+    with tempfile.TemporaryDirectory(dir=folder.parent) as space:
+        made = Path(space) / folder.name
+        model.save_pretrained(made)
+        _tokenizer(int(config["vocab_size"])).save_pretrained(made)
+        # Whoever looks for the folder finds all of it or nothing.
+        made.rename(folder)
+    return folder
+
+
+def _tokenizer(vocabulary: int) -> Any:
+    """One piece an id, so that no implementation may leave out a row of the output projection."""
+    import transformers
+    from tokenizers import Tokenizer, models
+
+    pieces = ["<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(3, vocabulary))]
+    backend = Tokenizer(models.Unigram([(piece, -1.0) for piece in pieces], UNKNOWN))
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
+
+
+def random_texts(count: int, length: int, vocabulary: int, seed: int) -> tuple[Text, ...]:
+    """Sources of so many random ids, the end token last."""
+    draw = random.Random(seed)
+    return tuple(
+        Text((*(draw.randrange(UNKNOWN + 1, vocabulary) for _ in range(length - 1)), END)) for _ in range(count)
+    )
+
+
+def random_subject(
+    shape: str, folder: Path, config: dict[str, Any], *, count: int, length: int, tokens: int, announce: Announce
+) -> Subject:
+    """A large model with random weights.
+
+    Args:
+        shape: its name.
+        folder: the cache folder.
+        config: see `random_checkpoint`.
+        count, length: of the source texts.
+        tokens: that each text has.
+        announce: called with one line before something slow.
+    """
+    announce(f"{shape}: opening the model (the first time it is made)")
+    checkpoint = random_checkpoint(folder / shape, config)
+    choice = choose_pair("custom", "translation", large=checkpoint)
+    pair = load_pair(choice, ("large",), device="cpu", library_keys=("large",), announce=announce)
+    # Without an end token the library runs to the limit, as the others do.
+    pair.library["large"].generation_config.eos_token_id = None
+    return Subject(shape, pair, random_texts(count, length, int(config["vocab_size"]), seed=0), tokens, fixed=True)
+
+
+def embedded_subject(count: int, announce: Announce) -> Subject:
+    """The pair and the texts that come with the package."""
+    task = load_task("iwslt17")
+    choice = choose_pair(task.name, task.kind)
+    pair = load_pair(choice, device="cpu", library_keys=("large", "small"), announce=announce)
+    examples = load_examples(task, "embedded", None, None, 0, announce).examples
+    return Subject("embedded", pair, _texts(pair, examples[:count], task.source_limit), task.target_limit, fixed=False)
+
+
+def trained_subject(large: str, small: str, data: str, count: int, announce: Announce) -> Subject:
+    """A trained pair and texts of its kind, with the columns source and target.
+
+    Raises:
+        UsageError, DataError: as `load_pair` and `load_examples`.
+    """
+    task = load_task("custom")
+    choice = choose_pair(task.name, task.kind, large=large, small=small)
+    pair = load_pair(choice, device="cpu", library_keys=("large", "small"), announce=announce)
+    examples = load_examples(task, data, None, None, 0, announce).examples
+    return Subject(choice.label, pair, _texts(pair, examples[:count], task.source_limit), task.target_limit, False)
+
+
+def _texts(pair: Pair, examples: Sequence[Any], limit: int) -> tuple[Text, ...]:
+    return tuple(
+        Text(tuple(pair.tokenise(example.source, limit).ids[0].tolist()), example.references)
+        for example in examples
+        if example.source.strip()
+    )

@@ -1,0 +1,185 @@
+"""Single models: vanilla against its baselines and the limit, a step of 8 tokens against one, and the time outside."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bench import baselines
+from bench.ceiling import limit_contestant, one_token
+from bench.figures import SEED, Figure, figure, missing
+from bench.interleave import Contestant, Text, Turn, interleave, once_a_text, seconds_of
+from bench.shapes import Announce, Subject
+from bench.watch import Inside, WatchedSession
+from bild_bench.decoding.methods import find_method
+from bild_bench.decoding.picking import Greedy
+from bild_bench.decoding.session import Sessions
+from bild_bench.measure.ceilings import peak_flops
+from bild_bench.measure.operations import Shape, shape_of
+from bild_bench.models.reference import ReferenceModel
+from bild_bench.models.special_ids import vocabulary_of
+
+OURS, LIBRARY, LIMIT = "bild-bench", "transformers generate", "machine's limit"
+VERIFIED = 8
+# Tokens in the cache before a step is timed, and steps a turn, whose median counts.
+_CONTEXT, _STEPS = 16, 5
+
+# Shape -> what is to be reached there; shapes that are not named are measured for the record.
+OVER_LIBRARY = {"t5-small": 1.6, "t5-large": 2.0, "embedded": 4.0}
+OVER_CTRANSLATE2 = {"t5-small": 1.0, "t5-large": 1.0, "embedded": 1.0}
+OVER_LIMIT = {"t5-large": 1.25}
+VERIFICATION = {"t5-large": 1.5, "embedded": 1.5}
+OUTSIDE = {"t5-small": 0.03, "t5-large": 0.03, "embedded": 0.15}
+
+
+def vanilla_figures(subject: Subject, cache: Path, threads: int, announce: Announce) -> list[Figure]:
+    """Our vanilla over `generate`, over CTranslate2 in each precision, and over the limit.
+
+    Args:
+        subject: what is decoded.
+        cache: for converted models.
+        threads: CTranslate2's; torch's are set.
+        announce: called with one line before something slow.
+    """
+    shape = shape_of_large(subject)
+    contestants: dict[str, Contestant] = {
+        OURS: baselines.our_vanilla(subject),
+        LIBRARY: baselines.library_greedy(subject),
+        LIMIT: limit_contestant(one_token(shape), peak_flops("cpu", "float32")),
+    }
+    absent = {}
+    for kind in baselines.COMPUTE_TYPES:
+        found = baselines.ctranslate2_greedy(subject, cache, threads, kind, announce)
+        if isinstance(found, str):
+            absent[kind] = found
+        else:
+            contestants[_ctranslate2(kind)] = found
+    announce(f"{subject.shape}: vanilla, {len(subject.texts)} texts")
+    # Short texts are cheap, and noisier.
+    turns = interleave(subject.texts, contestants, seed=SEED, repeats=1 if subject.fixed else 3)
+    return vanilla_rows(subject.shape, turns, absent, subject.ends)
+
+
+def vanilla_rows(
+    shape: str, turns: Mapping[str, Sequence[Turn]], absent: Mapping[str, str], ends: frozenset[int]
+) -> list[Figure]:
+    """The rows of `vanilla_figures`, from everyone's turns; the limit's turns are of one step."""
+    own, same = seconds_of(turns[OURS]), baselines.same_tokens(turns, OURS, ends)
+
+    def over(name: str, target: float | None) -> Figure:
+        note = f"same tokens on {same[name]} of {len(own)} texts"
+        return figure("vanilla", shape, f"over {name}", seconds_of(turns[name]), own, target=target, note=note)
+
+    rows = [over(LIBRARY, OVER_LIBRARY.get(shape))]
+    for kind in baselines.COMPUTE_TYPES:
+        # int8 rounds the weights, so it is another model: for the record.
+        target = OVER_CTRANSLATE2.get(shape) if kind == "float32" else None
+        if kind in absent:
+            rows.append(missing("vanilla", shape, f"over {_ctranslate2(kind)}", absent[kind], target=target))
+        else:
+            rows.append(over(_ctranslate2(kind), target))
+    # The first token is in nobody's time.
+    steps = [max(0, len(turn.tokens) - 1) for turn in turns[OURS]]
+    limit = [each * turn.seconds for each, turn in zip(steps, turns[LIMIT], strict=True)]
+    count = max(1, sum(steps))
+    note = f"{1000 * sum(own) / count:.2f} ms a token, limit {1000 * sum(limit) / count:.2f} ms"
+    target = OVER_LIMIT.get(shape)
+    return [*rows, figure("vanilla step", shape, f"of {LIMIT}", own, limit, target=target, bound="at most", note=note)]
+
+
+def verification_figures(subject: Subject, announce: Announce) -> list[Figure]:
+    """A pass over 8 tokens over a pass over one: ours, and the library's modules."""
+    pair = subject.pair
+    modules = ReferenceModel(pair.library["large"], vocabulary_of(pair.tokenizer), pair.special.start)
+    opened: dict[str, Callable[[Text], Any]] = {
+        OURS: _sessions(pair.models["large"].model, pair.special.start),
+        "transformers' modules": _sessions(modules, pair.special.start),
+    }
+    contestants = {
+        f"{name}/{rows}": _step(session, pair.special.start, rows)
+        for name, session in opened.items()
+        for rows in (1, VERIFIED)
+    }
+    announce(f"{subject.shape}: steps of {VERIFIED} tokens and of one")
+    turns = interleave(subject.texts, contestants, seed=SEED)
+    found = []
+    for name in opened:
+        many, one = (seconds_of(turns[f"{name}/{rows}"]) for rows in (VERIFIED, 1))
+        note = f"{1000 * sum(many) / len(many):.2f} and {1000 * sum(one) / len(one):.2f} ms"
+        target = VERIFICATION.get(subject.shape) if name == OURS else None
+        what = f"{VERIFIED} tokens in a step over one"
+        found.append(figure(what, subject.shape, name, many, one, target=target, bound="at most", note=note))
+    return found
+
+
+def _sessions(model: Any, start: int) -> Callable[[Text], Any]:
+    """Text -> a session with some tokens in its cache."""
+
+    def opened(text: Text) -> Any:
+        session = model.session(model.encode(baselines.source_of(text)))
+        # Which ids are fed does not change the cost.
+        session.extend([start] * _CONTEXT)
+        return session
+
+    return once_a_text(opened)
+
+
+def _step(sessions: Callable[[Text], Any], token: int, rows: int) -> Contestant:
+    """Passes over so many tokens, each read as BiLD's large model is: every draft's probability and the next token."""
+
+    def contestant(text: Text) -> Turn:
+        session, seconds = sessions(text), []
+        for _ in range(_STEPS):
+            start = time.perf_counter()
+            scores = session.extend([token] * rows)
+            scores.logprob([token] * (rows - 1))
+            scores.argmax()
+            seconds.append(time.perf_counter() - start)
+            session.truncate(_CONTEXT)
+        return Turn(statistics.median(seconds))
+
+    return contestant
+
+
+def outside_figures(subject: Subject, method: str, settings: Any, announce: Announce) -> list[Figure]:
+    """The share of a method's decoding time outside the models' passes and the readings of their rows."""
+    uses = find_method(method).uses
+    encodings, limits = baselines.our_encodings(subject, uses), baselines.limits_of(subject, subject.tokens)
+    announce(f"{subject.shape}: time outside the models, {method}")
+    decode = find_method(method).decode
+    whole, outside = [], []
+    for text in (subject.texts[0], *subject.texts):
+        encoded, inside = encodings(text), Inside()
+        start = time.perf_counter()
+        opened: dict[str, Any] = {
+            role: WatchedSession(subject.pair.session(role, encoded[role], limits), inside) for role in uses
+        }
+        decode(Sessions(**opened), settings, limits, Greedy())
+        whole.append(time.perf_counter() - start)
+        outside.append(max(0.0, whole[-1] - inside.seconds))
+    target = OUTSIDE.get(subject.shape)
+    what = "time outside the models"
+    # The first text was decoded twice, to warm up.
+    return [figure(what, subject.shape, method, outside[1:], whole[1:], target=target, bound="at most", unit="share")]
+
+
+def shape_of_large(subject: Subject) -> Shape:
+    """The large model's, with the rows of the output projection that our decoder computes."""
+    pair = subject.pair
+    config, name = pair.library["large"].config, pair.models["large"].checkpoint.name
+    vocabulary = vocabulary_of(pair.tokenizer)
+    return shape_of(config, vocabulary=vocabulary, dtype="float32", name=name, option="--pair-large")
+
+
+def _ctranslate2(kind: str) -> str:
+    return f"CTranslate2 {kind}"
+
+
+def set_threads(threads: int) -> None:
+    """For torch and for our decoder, which asks torch."""
+    torch.set_num_threads(threads)
