@@ -172,6 +172,7 @@ def test_early_stopping_keeps_the_best_also_over_interruptions(made: tuple[Path,
         if trained(made[0], out, made[1], max_time=1e-9, **RISING)["finished"]:
             break
     assert weights(out) == weights(whole)
+    assert read_record(out)["finished"]
     assert read_record(out)["trained"]["steps"] == best + 2
 
     # Killed after it had stopped, and before it said so.

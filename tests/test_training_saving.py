@@ -214,9 +214,7 @@ def test_a_tokenizer_gives_its_own_texts_back_and_ends_each_with_its_end_token(t
 
 
 @pytest.mark.parametrize(("vocabulary", "problem"), [(5_000, "the texts yield only"), (20, "is too small .*chars")])
-def test_texts_that_do_not_fit_a_vocabulary_are_one_clear_line(
-    tmp_path: Path, vocabulary: int, problem: str
-) -> None:
+def test_texts_that_do_not_fit_a_vocabulary_are_one_clear_line(tmp_path: Path, vocabulary: int, problem: str) -> None:
     with pytest.raises(DataError, match=rf"^--vocab-size: {vocabulary}: .*{problem}") as caught:
         train_tokenizer(corpus(), vocabulary, tmp_path / "made")
     assert "\n" not in str(caught.value)

@@ -60,8 +60,13 @@ class TimeLimit(transformers.TrainerCallback):
 class Patience(transformers.EarlyStoppingCallback):
     """The library's early stopping, which also holds where a run was killed between its stop and its end."""
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether it has ended the run."""
+        return bool(self.early_stopping_patience_counter >= self.early_stopping_patience)
+
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-        if self.early_stopping_patience_counter >= self.early_stopping_patience:
+        if self.exhausted:
             control.should_training_stop = True
             control.should_evaluate = control.should_save = False
         return control

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Trainer(transformers.Trainer):
     ) -> None:
         super().__init__(compute_loss_func=loss_function(summed), eval_dataset=validation, **given)
         self._summed = summed
+        self.remove_callback(transformers.PrinterCallback)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Loss in nats a target token: `eval_loss` over all parts, and `eval_loss_NAME` of each of several."""
@@ -90,11 +91,6 @@ def fit(
         RunError: the loss is not finite any more.
     """
     shown = ShowProgress()
-    # A loss at a step of its own would count against the patience, and another model might be the best.
-    limit = None if recipe.max_time is None else TimeLimit(recipe.max_time, validate=recipe.patience is None)
-    callbacks = [MarkWhole(), shown, *([] if limit is None else [limit])]
-    if recipe.patience is not None:
-        callbacks.append(Patience(recipe.patience))
     trainer = Trainer(
         summed,
         validation,
@@ -102,10 +98,9 @@ def fit(
         args=_arguments(recipe, out / CHECKPOINTS),
         train_dataset=training,
         data_collator=_only,
-        callbacks=callbacks,
+        callbacks=[MarkWhole(), shown, *_ends(recipe)],
         optimizers=(make_optimizer(model, recipe), None),
     )
-    trainer.remove_callback(transformers.PrinterCallback)
     if trainer.args.process_index:
         trainer.remove_callback(ShowProgress)
     newest = last_checkpoint(out / CHECKPOINTS)
@@ -113,7 +108,24 @@ def fit(
         trainer.train(resume_from_checkpoint=None if newest is None else str(newest))
     finally:
         shown.stop()
-    return trainer.state.log_history, limit is not None and limit.reached
+    return trainer.state.log_history, _stopped(trainer)
+
+
+def _ends(recipe: Recipe) -> Iterator[Any]:
+    """What may end a run before its last step."""
+    if recipe.max_time is not None:
+        # A loss at a step of its own would count against the patience, and another model might be the best.
+        yield TimeLimit(recipe.max_time, validate=recipe.patience is None)
+    if recipe.patience is not None:
+        yield Patience(recipe.patience)
+
+
+def _stopped(trainer: Trainer) -> bool:
+    """Whether the clock ended the run, and nothing else did."""
+    # Asked of the trainer: it puts another object in the place of a callback that it restores.
+    callbacks = trainer.callback_handler.callbacks
+    over = any(isinstance(one, Patience) and one.exhausted for one in callbacks)
+    return not over and any(isinstance(one, TimeLimit) and one.reached for one in callbacks)
 
 
 def _arguments(recipe: Recipe, folder: Path) -> Any:
