@@ -7,7 +7,11 @@ TORCH_INDEX ?=
 # Options of `make bench`, such as BENCH="--threads 1". See docs/PERFORMANCE.md.
 BENCH ?=
 
-.PHONY: install demo test bench lint format build clean help
+# Where `make embedded` finds its texts, and where it trains. See recipes/embedded_pair.sh.
+DATA ?=
+OUT ?= models/embedded
+
+.PHONY: install demo test bench bench-gpu embedded lint format build clean help
 
 # torch goes first and alone: its own index, if one is given, has no other package.
 $(BIN)/bild-bench: pyproject.toml constraints.txt
@@ -31,6 +35,13 @@ bench: install ## measure speed against other decoders (10 minutes, idle machine
 	$(BIN)/python -m bench.cpu $(BENCH)
 	$(BIN)/python -m bench.table
 
+bench-gpu: install ## measure exactness and speed on an NVIDIA GPU (10 minutes): results/reference, docs/PERFORMANCE.md
+	$(BIN)/python -m bench.gpu $(BENCH)
+
+embedded: install ## train the pair that comes with the package: make embedded DATA=DIR (two hours)
+	@test -n "$(DATA)" || { echo "DATA: not given: the folder of training texts; see recipes/embedded_pair.sh" >&2; exit 2; }
+	BIN=$(BIN) sh recipes/embedded_pair.sh "$(DATA)" "$(OUT)"
+
 lint: install ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -47,4 +58,4 @@ clean: ## remove the environment and what tools left behind (results/ stays)
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

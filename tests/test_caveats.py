@@ -14,7 +14,6 @@ from tests.made_results import BASELINE, POINT, failed_sample, made_run, made_sa
 
 
 def summary_of(samples: list[SampleRecord], **run: Any) -> Summary:
-    run = {"data_label": "iwslt17", **run}
     return summarise(Experiment(made_run(**run), sample_frame(sample_table(samples)), Path("nowhere")))
 
 
@@ -44,7 +43,6 @@ def warnings_with(count: int = 30, point: dict[str, Any] | None = None, **run: A
             warnings_with(data={"source_column": "de", "target_column": "de"}),
             "source and references are the same column (de): scores mean nothing",
         ),
-        (warnings_with(data_label="embedded/iwslt17"), "texts of our own stand in for iwslt17"),
         (warnings_with(configuration={"warmup": 0}), "first calls, which are slower, are timed"),
         (warnings_with(status="running", texts=40), "not complete: 30 of 40 texts so far"),
         (warnings_with(environment_after={"busy": "The machine was busy."}), "The machine was busy."),

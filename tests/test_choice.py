@@ -33,11 +33,12 @@ def problem_with(task: str, kind: str, **options: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("task", ["iwslt17", "wmt14"])
+@pytest.mark.parametrize("task", sorted(KINDS))
 @pytest.mark.parametrize("preset", [None, "embedded"])
-def test_the_embedded_pair_is_the_default_for_translation(task: str, preset: str | None) -> None:
+def test_the_embedded_pair_is_the_default(task: str, preset: str | None) -> None:
     choice = choose(task, preset=preset)
-    assert (choice.label, choice.prefix) == ("embedded", "")
+    prefix = {"translation": "translate German to English: ", "summarization": "summarize: "}[KINDS[task]]
+    assert (choice.label, choice.prefix) == ("embedded", prefix)
     for model, name in ((choice.large, "large"), (choice.small, "small")):
         folder = Path(model.source)
         assert folder.parts[-3:] == ("bild_bench", "embedded", name)
@@ -54,6 +55,12 @@ def test_the_papers_checkpoints(task: str) -> None:
     assert {choice.large.tokenizer, choice.small.tokenizer} == {tokenizer}
     assert choice.large.tokenizer_revision == choice.small.tokenizer_revision is not None
     assert choice.large.pickled is True
+
+
+def test_the_embedded_pair_has_an_aligned_small_model() -> None:
+    plain, aligned = choose("xsum"), choose("xsum", aligned=True)
+    assert (aligned.label, aligned.large) == ("embedded-aligned", plain.large)
+    assert Path(aligned.small.source).parts[-2:] == ("embedded", "aligned")
 
 
 @pytest.mark.parametrize("task", sorted(PAPER))
@@ -75,14 +82,10 @@ def test_flan_is_prompted_and_pinned(task: str, prefix: str) -> None:
 
 @pytest.mark.parametrize("preset", sorted(load_presets()))
 @pytest.mark.parametrize("task", sorted(KINDS))
-def test_every_preset_has_a_pair_for_a_task_or_says_what_has(preset: str, task: str) -> None:
-    if preset == "embedded" and KINDS[task] == "summarization":
-        message = problem_with(task, KINDS[task], preset=preset)
-        assert f"has no pair for --task {task} yet; use --preset paper or flan, or --large PATH --small PATH" in message
-    else:
-        choice = choose(task, preset=preset)
-        assert choice.large.source != choice.small.source
-        assert choice.notes["prefix"]
+def test_every_preset_has_a_pair_for_every_task(preset: str, task: str) -> None:
+    choice = choose(task, preset=preset)
+    assert choice.large.source != choice.small.source
+    assert choice.notes["prefix"]
 
 
 @pytest.mark.parametrize("prefix", ["", "translate: "])
@@ -94,13 +97,7 @@ def test_a_given_prefix_replaces_the_presets_even_an_empty_one(prefix: str) -> N
 @pytest.mark.parametrize("preset", ["embedded", "paper", "flan"])
 def test_custom_takes_the_presets_stand_in_for_its_kind(preset: str) -> None:
     assert choose_pair("custom", "translation", preset=preset) == choose("iwslt17", preset=preset)
-    if preset != "embedded":
-        assert choose_pair("custom", "summarization", preset=preset) == choose("xsum", preset=preset)
-
-
-def test_custom_summarisation_with_the_embedded_pair_says_what_to_use() -> None:
-    message = problem_with("custom", "summarization")
-    assert "--preset: 'embedded': has no pair for --task custom yet; use --preset paper or flan" in message
+    assert choose_pair("custom", "summarization", preset=preset) == choose("xsum", preset=preset)
 
 
 def test_own_models() -> None:
@@ -133,10 +130,9 @@ def test_own_models_are_not_mixed_with_presets(options: dict[str, Any]) -> None:
     assert "cannot be mixed with --preset or --aligned; leave one out" in message
 
 
-@pytest.mark.parametrize("preset", [None, "embedded", "flan"])
-def test_aligned_without_an_aligned_model(preset: str | None) -> None:
-    message = problem_with("iwslt17", "translation", preset=preset, aligned=True)
-    assert "this preset has no aligned small model; use --preset paper, or --no-aligned" in message
+def test_aligned_without_an_aligned_model() -> None:
+    message = problem_with("iwslt17", "translation", preset="flan", aligned=True)
+    assert "this preset has no aligned small model; use --preset embedded or paper, or --no-aligned" in message
 
 
 @pytest.mark.parametrize(("wrong", "hint"), [("papre", "did you mean 'paper'?"), ("zzz", "choose one of them")])

@@ -96,7 +96,7 @@ def test_json_alone_goes_to_stdout_and_remarks_to_stderr(tmp_path: Path) -> None
     assert found["directory"] == "out"
     assert found["run"]["command"] == "bild-bench " + " ".join(arguments)
     assert ended.err.splitlines() == [
-        "embedded/iwslt17 is a stand-in of our own sentences: never compare it with the named data set",
+        "embedded/iwslt17 is a stand-in of our own texts: never compare it with the named data set",
         "written to out",
     ]
 

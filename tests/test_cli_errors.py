@@ -81,7 +81,7 @@ USAGE = [
     (f"{IWSLT} --prefix \udcff", "argument: '\\udcff': is not UTF-8 text"),
     (f"{IWSLT} --warmup -1", "--warmup: -1: must be 0 or more; leave it out"),
     (f"{IWSLT} --dtype float12", "--dtype: 'float12': ", "'float32', 'float16', 'bfloat16', 'float64'"),
-    (f"{IWSLT} --session slow", "--session: 'slow': ", "'auto', 'fast', 'reference'"),
+    (f"{IWSLT} --session slow", "--session: 'slow': ", "'auto', 'native', 'graphs', 'fast', 'reference'"),
     (f"{IWSLT} --metric blue", "--metric: 'blue': ", "'bleu', 'rougeL', 'rougeLsum'"),
     (f"{IWSLT} --first big", "--first: 'big': ", "'small', 'large'"),
     (f"{IWSLT} --compat paper", "--compat: 'paper': ", "'released-code'"),
@@ -98,13 +98,9 @@ USAGE = [
     (f"{IWSLT} --mode vanilla --small x/y", "--small: 'x/y': means nothing to --mode vanilla; leave it out"),
     (f"{IWSLT} --compat released-code --first small", "--first: 'small': contradicts --compat", "(large)"),
     (f"{IWSLT} --preset flan --large t5", "--large/--small: 't5': cannot be mixed with --preset", "leave one out"),
-    (f"{IWSLT} --aligned", "--aligned: 'embedded': this preset has no aligned small model; use --preset paper"),
+    (f"{IWSLT} --preset flan --aligned", "--aligned: 'flan': this preset has no aligned small model; use --preset"),
     (f"{IWSLT} --source-column de", "--source-column: 'de': the embedded sample has the columns", "leave"),
     (f"{IWSLT} --data embedded --large t5", "--small: not given: this mode needs a model", "add --small PATH"),
-    (
-        "run --task xsum",
-        "--preset: 'embedded': has no pair for --task xsum yet; use --preset paper or flan, or --large",
-    ),
     ("generate Hallo --mode vanilla --max-draft 0", "--max-draft: 0: means nothing to --mode vanilla"),
     ("generate Hallo --alpha-fb 2", "--alpha-fb: 2.0: must be a number from 0 to 1"),
 ]

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from bild_bench.cli import doctor as command
 from bild_bench.cli.doctor import Check
 from bild_bench.measure import environment, gpu, machine
+from bild_bench.models.native import build
 
 GIB = 2**30
 
@@ -60,7 +61,7 @@ def test_on_this_machine_every_check_finds_something(monkeypatch):
     checks = [check() for check in command.CHECKS]
     names = [check.name for check in checks]
     assert sorted(names) == sorted(
-        ["load", "python", "packages", "torch", "threads", "gpu", "memory", "hub", "results", "cache", "compiler"]
+        ["load", "python", "packages", "torch", "threads", "gpu", "memory", "hub", "results", "cache", "native"]
     )
     assert all(check.found for check in checks)
     assert all((check.advice is None) == (check.status == "ok") for check in checks)
@@ -175,12 +176,12 @@ def test_folders_that_cannot_be_written_to(monkeypatch, tmp_path):
     assert command.check_cache_folder().status == "warn"
 
 
-def test_compiler(monkeypatch):
-    monkeypatch.delenv("CXX", raising=False)
-    monkeypatch.setattr(command.shutil, "which", lambda name: "/usr/bin/clang++" if name == "clang++" else None)
-    assert command.check_compiler() == Check("compiler", "ok", "/usr/bin/clang++")
-    monkeypatch.setattr(command.shutil, "which", lambda name: None)
-    assert command.check_compiler().status == "warn"
+def test_native(monkeypatch):
+    monkeypatch.setattr(build, "native_library", lambda: build.Native(None, "no C++ compiler was found"))
+    check = command.check_native()
+    assert (check.status, check.found) == ("warn", "no native decoder: no C++ compiler was found")
+    monkeypatch.setattr(build, "native_library", lambda: build.Native(object()))
+    assert command.check_native() == Check("native", "ok", "the native decoder works")
 
 
 class FakeSession:

@@ -18,7 +18,7 @@ from bild_bench.decoding.picking import Sampling
 from bild_bench.decoding.records import Decoded
 from bild_bench.decoding.sampling import Sampler
 from bild_bench.errors import DataError, UsageError
-from bild_bench.models import layered
+from bild_bench.models.fast import FastModel
 from bild_bench.models.pair import Pair
 from tests.checkpoints import VOCABULARY, save_bart
 from tests.loading import edit
@@ -126,14 +126,14 @@ def test_alpha_fb_one_is_vanilla(models: Models, k: int) -> None:
 def executions() -> Iterator[list[tuple[range, int, int]]]:
     """What runs meanwhile: layers (from 0), how many positions at once, and the first of them."""
     runs: list[tuple[range, int, int]] = []
-    run_layers = layered.run_layers
+    run_layers = FastModel.run_layers
 
-    def noted(weights: Any, layers: range, x: Any, cache: Any, source: Any, bias: Any, start: int) -> Any:
-        runs.append((layers, x.shape[0], start))
-        return run_layers(weights, layers, x, cache, source, bias, start)
+    def noted(model: FastModel, layers: range, states: Any, cache: Any, source: Any, start: int) -> Any:
+        runs.append((layers, states.shape[0], start))
+        return run_layers(model, layers, states, cache, source, start)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layered, "run_layers", noted)
+        patch.setattr(FastModel, "run_layers", noted)
         yield runs
 
 

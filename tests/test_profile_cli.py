@@ -67,10 +67,10 @@ def test_a_profile_is_a_table_and_its_files_and_no_experiment(
         "speculative gamma=5",
     ]
     assert (stored["texts"], stored["calibration_texts"], stored["held_out_texts"]) == (3, 1, 2)
-    # Float32 weights of the embedded pair: 8 layers of 192, 6 x 32 and 512, or one of 64, 2 x 32 and 128; the head.
-    large = 8 * (6 * 192 * 192 + 3 * 192 * 512) + 8000 * 192
-    small = 6 * 64 * 64 + 3 * 64 * 128 + 8000 * 64
-    assert made_ceilings == [{"large": 4 * (large + 192), "small": 4 * (small + 64)}]
+    # Float32 weights of the embedded pair: 8 layers of 192, 6 x 32 and 512, or one of 80, 2 x 32 and 192; the head.
+    large = 8 * (6 * 192 * 192 + 3 * 192 * 512) + 6000 * 192
+    small = 6 * 80 * 64 + 3 * 80 * 192 + 6000 * 80
+    assert made_ceilings == [{"large": 4 * (large + 192), "small": 4 * (small + 80)}]
 
 
 def test_json_on_stdout_is_the_file(tmp_path: Path) -> None:

@@ -170,12 +170,16 @@ def check_cache_folder() -> Check:
     return Check("cache", "ok", found)
 
 
-def check_compiler() -> Check:
-    for name in (os.environ.get("CXX"), "g++", "clang++"):
-        path = shutil.which(name) if name else None
-        if path is not None:
-            return Check("compiler", "ok", path)
-    return Check("compiler", "warn", "no C++ compiler", "install g++ if you want torch.compile; all else works without")
+def check_native() -> Check:
+    """Compiles the native decoder if that was not done before, as a run would."""
+    from bild_bench.models.native.build import native_library
+
+    problem = native_library().problem
+    if problem is None:
+        return Check("native", "ok", "the native decoder works")
+    return Check(
+        "native", "warn", f"no native decoder: {problem}", "install g++: decoding on the CPU is faster with it"
+    )
 
 
 def check_load() -> Check:
@@ -194,7 +198,7 @@ def check_load() -> Check:
 # The load comes first, before our own checks raise it.
 CHECKS: tuple[Callable[[], Check], ...] = (
     *(check_load, check_python, check_packages, check_torch, check_threads, check_gpu),
-    *(check_memory, check_hub, check_results_folder, check_cache_folder, check_compiler),
+    *(check_memory, check_hub, check_results_folder, check_cache_folder, check_native),
 )
 
 

@@ -11,7 +11,7 @@ import typer
 from bild_bench.checks import folder
 
 Dtype = Literal["float32", "float16", "bfloat16", "float64"]
-SessionKind = Literal["auto", "fast", "reference"]
+SessionKind = Literal["auto", "native", "graphs", "fast", "reference"]
 Metric = Literal["bleu", "rougeL", "rougeLsum"]
 Writer = Literal["small", "large"]
 Compat = Literal["released-code"]
@@ -110,7 +110,11 @@ ThreadsOption = Annotated[
 ]
 SessionOption = Annotated[
     SessionKind,
-    typer.Option("--session", help="fast: our own T5 decoder; reference: the library's.", rich_help_panel=_MACHINE),
+    typer.Option(
+        "--session",
+        help="Our own T5 decoder, native (compiled), graphs (CUDA) or fast (PyTorch), or reference: the library's.",
+        rich_help_panel=_MACHINE,
+    ),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", rich_help_panel=_MACHINE)]
 WarmupOption = Annotated[

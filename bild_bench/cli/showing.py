@@ -24,7 +24,7 @@ def show(directory: Path, json_output: bool) -> None:
     summary = summarise(experiment)
     label = experiment.run.data_label
     if label.startswith("embedded/"):
-        announce(f"{label} is a stand-in of our own sentences: never compare it with the named data set")
+        announce(f"{label} is a stand-in of our own texts: never compare it with the named data set")
     # Said first: stdout may be full or closed, and the results are there all the same.
     announce(f"written to {directory}")
     if json_output:

@@ -120,9 +120,8 @@ def choose_pair(
     name = "embedded" if preset is None else preset
     entry = _preset_entry(name, task, kind)
     if aligned and entry["aligned"] is None:
-        raise UsageError(
-            "--aligned", name, "this preset has no aligned small model", "use --preset paper, or --no-aligned"
-        )
+        fix = "use --preset embedded or paper, or --no-aligned"
+        raise UsageError("--aligned", name, "this preset has no aligned small model", fix)
     return PairChoice(
         f"{name}-aligned" if aligned else name,
         _model_choice(entry["large"]),
@@ -151,16 +150,7 @@ def _preset_entry(name: str, task: str, kind: str) -> dict[str, Any]:
         raise unknown_name("--preset", name, presets)
     tasks = presets[name]["tasks"]
     stand_in = "iwslt17" if kind == "translation" else "xsum"
-    entry = tasks.get(task) if task in tasks else tasks.get(stand_in)
-    if entry is None:
-        able = [other for other, preset in presets.items() if preset["tasks"].get(task if task in tasks else stand_in)]
-        raise UsageError(
-            "--preset",
-            name,
-            f"has no pair for --task {task} yet",
-            f"use --preset {' or '.join(able)}, or --large PATH --small PATH with models of your own",
-        )
-    return dict(entry)
+    return dict(tasks[task if task in tasks else stand_in])
 
 
 def _model_choice(entry: Mapping[str, Any]) -> ModelChoice:

@@ -10,7 +10,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from bild_bench.models.rows import TensorRows
-from bild_bench.models.t5_decoder import CrossCache, SelfCache, decode, source_keys_values
+from bild_bench.models.t5_decoder import (
+    CrossCache,
+    SelfCache,
+    before_head,
+    embed,
+    fill_keys_values,
+    run_layers,
+    source_keys_values,
+)
 from bild_bench.models.t5_weights import DecoderWeights, weights_from_library
 
 FAST_MODEL_TYPES = ("t5", "mt5")
@@ -33,7 +41,7 @@ class FastModel:
         self.exit_classifier = exit_classifier
         self.encoder = library_model.encoder
         self.weights: DecoderWeights = weights_from_library(library_model, vocabulary)
-        self.device = self.weights.embedding.device
+        self.device, self.depth = self.weights.embedding.device, len(self.weights.layers)
         self._bias = self.weights.embedding.new_empty((self.weights.heads, 0, 0))
 
     @torch.inference_mode()
@@ -46,8 +54,35 @@ class FastModel:
         """A fresh session that reads an encoded source."""
         return FastSession(self, source)
 
+    def new_cache(self) -> SelfCache:
+        """Keys and values of a target, for every layer; empty."""
+        return SelfCache(self.weights)
+
+    @torch.inference_mode()
+    def embed(self, tokens: Sequence[int]) -> Tensor:
+        """Ids -> states [n, d_model]."""
+        return embed(self.weights, torch.tensor(tokens, device=self.device))
+
+    @torch.inference_mode()
+    def run_layers(self, layers: range, states: Tensor, cache: SelfCache, source: CrossCache, start: int) -> Tensor:
+        """States [n, d_model] of positions start, start + 1, … through some layers, whose caches are written there."""
+        cache.reserve(start + states.shape[0])
+        bias = self.causal_bias(cache.capacity)
+        return run_layers(self.weights, layers, states, cache, source, bias, start)
+
+    @torch.inference_mode()
+    def fill_layers(self, layers: range, states: Tensor, cache: SelfCache, start: int) -> None:
+        """Keys and values of layers that the states do not go through, projected from those states."""
+        cache.reserve(start + states.shape[0])
+        fill_keys_values(self.weights, layers, states, cache, start)
+
+    @torch.inference_mode()
+    def rows(self, states: Tensor) -> TensorRows:
+        """Scores of a decoder's output [n, d_model], before its final norm."""
+        return TensorRows(before_head(self.weights, states), self.project)
+
     def project(self, states: Tensor) -> Tensor:
-        """Decoder output [n, d_model] -> logits [n, vocabulary]."""
+        """Normed and scaled decoder output [n, d_model] -> logits [n, vocabulary]."""
         return functional.linear(states, self.weights.head)
 
     def causal_bias(self, length: int) -> Tensor:
@@ -64,19 +99,14 @@ class FastSession:
 
     def __init__(self, model: FastModel, source: CrossCache) -> None:
         self._model, self._source = model, source
-        self._cache = SelfCache(model.weights)
+        self._cache, self._layers = model.new_cache(), range(model.depth)
+        self.length = 0
 
-    @property
-    def length(self) -> int:
-        return self._cache.length
-
-    @torch.inference_mode()
     def extend(self, tokens: Sequence[int]) -> TensorRows:
-        model, cache = self._model, self._cache
-        cache.reserve(cache.length + len(tokens))
-        ids = torch.tensor(tokens, device=model.device)
-        states = decode(model.weights, ids, cache, self._source, model.causal_bias(cache.capacity))
-        return TensorRows(states, model.project)
+        model = self._model
+        states = model.run_layers(self._layers, model.embed(tokens), self._cache, self._source, self.length)
+        self.length += len(tokens)
+        return model.rows(states)
 
     def truncate(self, length: int) -> None:
-        self._cache.length = min(length, self._cache.length)
+        self.length = min(length, self.length)

@@ -3,53 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from bild_bench.decoding.session import Rows
 from bild_bench.errors import DataError
-from bild_bench.models.fast import FastModel
-from bild_bench.models.rows import TensorRows
-from bild_bench.models.t5_decoder import CrossCache, SelfCache, before_head, embed, fill_keys_values, run_layers
+
+
+class LayeredModel(Protocol):
+    """What a layer-by-layer session needs of a model: the fast and the native one have it.
+
+    Caches and sources are the model's own, and nobody else looks into them.
+    """
+
+    @property
+    def depth(self) -> int: ...
+
+    @property
+    def exit_classifier(self) -> tuple[Tensor, Tensor] | None: ...
+
+    def new_cache(self) -> Any: ...
+
+    def embed(self, tokens: Sequence[int]) -> Tensor: ...
+
+    def run_layers(self, layers: range, states: Tensor, cache: Any, source: Any, start: int) -> Tensor: ...
+
+    def fill_layers(self, layers: range, states: Tensor, cache: Any, start: int) -> None: ...
+
+    def rows(self, states: Tensor) -> Rows: ...
 
 
 class LayeredSession:
     """One position after the other, layer by layer; see `decoding.session.LayeredSession`."""
 
-    def __init__(self, model: FastModel, source: CrossCache) -> None:
-        self._model, self._source = model, source
-        self._cache = SelfCache(model.weights)
-        self._layer = 0
-        self._states = self._below = model.weights.embedding.new_empty(0)
-        self._rows: TensorRows | None = None
+    def __init__(self, model: LayeredModel, source: Any) -> None:
+        self._model, self._source, self._cache = model, source, model.new_cache()
+        self._layer = self.length = 0
+        self._states = self._below = torch.empty(0)
+        self._rows: Rows | None = None
 
     @property
     def depth(self) -> int:
-        return len(self._model.weights.layers)
+        return self._model.depth
 
-    @property
-    def length(self) -> int:
-        return self._cache.length
-
-    @torch.inference_mode()
     def embed(self, tokens: Sequence[int]) -> None:
-        self._cache.reserve(self._cache.length + len(tokens))
-        self._states = self._below = embed(self._model.weights, torch.tensor(tokens, device=self._model.device))
+        self._states = self._below = self._model.embed(tokens)
         self._layer, self._rows = 0, None
 
-    @torch.inference_mode()
     def run_layer(self) -> None:
-        bias = self._model.causal_bias(self._cache.capacity)
         layer = range(self._layer, self._layer + 1)
         self._below = self._states
-        self._states = run_layers(
-            self._model.weights, layer, self._states, self._cache, self._source, bias, self._cache.length
-        )
+        self._states = self._model.run_layers(layer, self._states, self._cache, self._source, self.length)
         self._layer, self._rows = self._layer + 1, None
 
-    def rows(self) -> TensorRows:
+    def rows(self) -> Rows:
         if self._rows is None:
-            self._rows = TensorRows(before_head(self._model.weights, self._states), self._model.project)
+            self._rows = self._model.rows(self._states)
         return self._rows
 
     @torch.inference_mode()
@@ -61,11 +72,9 @@ class LayeredSession:
         weight, bias = self._classifier()
         return float(torch.sigmoid(self._states[-1].float() @ weight + bias))
 
-    @torch.inference_mode()
     def skip_rest(self) -> None:
-        rest = range(self._layer, self.depth)
-        fill_keys_values(self._model.weights, rest, self._states, self._cache, self._cache.length)
-        self._cache.length += self._states.shape[0]
+        self._model.fill_layers(range(self._layer, self.depth), self._states, self._cache, self.length)
+        self.length += self._states.shape[0]
 
     def _classifier(self) -> tuple[Tensor, Tensor]:
         if self._model.exit_classifier is None:
@@ -81,41 +90,39 @@ class LayeredSession:
 class _SharedDecoder:
     """What the two sessions of an early-exit pair share: one cache, and the states that the lower layers left.
 
-    The cache's length is how far the lower layers have read; the upper layers have read a beginning of that.
+    `length` is how far the lower layers have read; the upper layers have read a beginning of that.
     """
 
-    def __init__(self, model: FastModel, source: CrossCache, exit_layer: int) -> None:
-        self.model, self.source, self.exit_layer = model, source, exit_layer
-        self.cache = SelfCache(model.weights)
-        self.exit_states = model.weights.embedding.new_empty((0, model.weights.embedding.shape[1]))
-        self.whole_length = 0
+    def __init__(self, model: LayeredModel, source: Any, exit_layer: int) -> None:
+        self.model, self.exit_layer = model, exit_layer
+        self._source, self._cache = source, model.new_cache()
+        self.exit_states: Tensor | None = None
+        self.length = self.whole_length = 0
 
     def run_lower(self, tokens: Sequence[int]) -> None:
         """New tokens through the first layers; their states are kept for the upper ones."""
-        start = self.cache.length
-        self.cache.reserve(start + len(tokens))
-        x = embed(self.model.weights, torch.tensor(tokens, device=self.model.device))
-        x = self._run(range(self.exit_layer), x, start)
-        self.exit_states = torch.cat((self.exit_states[:start], x))
-        self.cache.length = start + len(tokens)
+        start = self.length
+        x = self._run(range(self.exit_layer), self.model.embed(tokens), start)
+        self.exit_states = x if self.exit_states is None else torch.cat((self.exit_states[:start], x))
+        self.length = start + len(tokens)
 
     def run_upper(self, end: int) -> Tensor:
         """The kept states of positions that the upper layers have not seen, up to end, through those layers."""
         start, self.whole_length = self.whole_length, end
-        layers = range(self.exit_layer, len(self.model.weights.layers))
-        return self._run(layers, self.exit_states[start:end], start)
+        return self._run(range(self.exit_layer, self.model.depth), self.states(start, end), start)
+
+    def states(self, start: int, end: int) -> Tensor:
+        """What the lower layers left at some positions, [end - start, d_model]."""
+        assert self.exit_states is not None, "nothing was fed yet"
+        return self.exit_states[start:end]
 
     def truncate(self, length: int) -> None:
         """For both sessions: they read one text, and what replaces its end is new to either."""
-        self.cache.length = min(length, self.cache.length)
+        self.length = min(length, self.length)
         self.whole_length = min(length, self.whole_length)
 
-    def rows(self, states: Tensor) -> TensorRows:
-        return TensorRows(before_head(self.model.weights, states), self.model.project)
-
-    def _run(self, layers: range, x: Tensor, start: int) -> Tensor:
-        bias = self.model.causal_bias(self.cache.capacity)
-        return run_layers(self.model.weights, layers, x, self.cache, self.source, bias, start)
+    def _run(self, layers: range, states: Tensor, start: int) -> Tensor:
+        return self.model.run_layers(layers, states, self._cache, self._source, start)
 
 
 class LowerSession:
@@ -126,13 +133,13 @@ class LowerSession:
 
     @property
     def length(self) -> int:
-        return self._shared.cache.length
+        return self._shared.length
 
     @torch.inference_mode()
-    def extend(self, tokens: Sequence[int]) -> TensorRows:
-        start = self.length
-        self._shared.run_lower(tokens)
-        return self._shared.rows(self._shared.exit_states[start:])
+    def extend(self, tokens: Sequence[int]) -> Rows:
+        shared, start = self._shared, self.length
+        shared.run_lower(tokens)
+        return shared.model.rows(shared.states(start, shared.length))
 
     def truncate(self, length: int) -> None:
         self._shared.truncate(length)
@@ -149,25 +156,26 @@ class WholeSession:
         return self._shared.whole_length
 
     @torch.inference_mode()
-    def extend(self, tokens: Sequence[int]) -> TensorRows:
-        start = self.length
-        unseen = tokens[self._shared.cache.length - start :]
+    def extend(self, tokens: Sequence[int]) -> Rows:
+        shared, start = self._shared, self.length
+        unseen = tokens[shared.length - start :]
         if unseen:
-            self._shared.run_lower(unseen)
-        return self._shared.rows(self._shared.run_upper(start + len(tokens)))
+            shared.run_lower(unseen)
+        return shared.model.rows(shared.run_upper(start + len(tokens)))
 
     def truncate(self, length: int) -> None:
         self._shared.truncate(length)
 
 
-def early_exit_sessions(model: FastModel, source: CrossCache, exit_layer: int) -> tuple[LowerSession, WholeSession]:
+def early_exit_sessions(model: LayeredModel, source: Any, exit_layer: int) -> tuple[LowerSession, WholeSession]:
     """The small and the large session of one model that leaves early at a layer (from 1).
 
     Raises:
         DataError: the model has no layer above that one.
     """
-    depth = len(model.weights.layers)
-    if exit_layer >= depth:
-        raise DataError("--exit-layer", exit_layer, f"the decoder has {depth} layers (allowed: below that)", "try 1")
+    if exit_layer >= model.depth:
+        raise DataError(
+            "--exit-layer", exit_layer, f"the decoder has {model.depth} layers (allowed: below that)", "try 1"
+        )
     shared = _SharedDecoder(model, source, exit_layer)
     return LowerSession(shared), WholeSession(shared)

@@ -10,7 +10,9 @@ from bild_bench.decoding.records import Limits
 from bild_bench.decoding.session import Sessions
 from bild_bench.errors import DataError, UsageError
 from bild_bench.models.fast import FastModel
-from bild_bench.models.layered import LayeredSession, early_exit_sessions
+from bild_bench.models.graphs.session import GraphModel
+from bild_bench.models.layered import LayeredModel, LayeredSession, early_exit_sessions
+from bild_bench.models.native.session import NativeModel
 from bild_bench.models.pair import Pair, Source
 from bild_bench.models.peer import LibraryPeer
 
@@ -36,9 +38,7 @@ def open_sessions(
     if method.opens == "early-exit":
         model = _layered_model(pair)
         lower, whole = early_exit_sessions(model, encoded["large"], settings.exit_layer)
-        return Sessions(
-            small=pair.rules.wrap(lower, limits), large=pair.rules.wrap(whole, limits), depth=len(model.weights.layers)
-        )
+        return Sessions(small=pair.rules.wrap(lower, limits), large=pair.rules.wrap(whole, limits), depth=model.depth)
     sessions = {role: pair.session(role, encoded[role], limits) for role in method.uses}
     return Sessions(large=sessions.get("large"), small=sessions.get("small"))
 
@@ -53,7 +53,7 @@ def check_method(pair: Pair, method: Method, settings: Any) -> None:
     if method.opens in ("layered", "early-exit"):
         model = _layered_model(pair)
         layer = getattr(settings, "exit_layer", getattr(settings, "min_layer", None))
-        depth = len(model.weights.layers)
+        depth = model.depth
         if layer is not None and layer >= depth:
             option = "--exit-layer" if method.opens == "early-exit" else "--min-layer"
             raise UsageError(option, layer, f"the decoder has {depth} layers (allowed: below that)", "try a lower one")
@@ -76,13 +76,16 @@ def _require_loaded(pair: Pair, method: Method) -> None:
         raise UsageError("mode", method.name, f"needs models that are not loaded (loaded: {there})", f"use {call}")
 
 
-def _layered_model(pair: Pair) -> FastModel:
+def _layered_model(pair: Pair) -> LayeredModel:
     model = pair.models["large"].model
-    if not isinstance(model, FastModel):
+    if isinstance(model, GraphModel):
+        # Which layers run is decided token by token, and a captured step is always the same: the model behind it runs.
+        return model.fast
+    if not isinstance(model, (NativeModel, FastModel)):
         raise DataError(
             "--large",
             pair.models["large"].checkpoint.name,
-            "only the fast session runs a decoder layer by layer (allowed: T5 and mT5 checkpoints)",
+            "only our own sessions run a decoder layer by layer (allowed: T5 and mT5 checkpoints)",
             "give a T5-family checkpoint, and leave --session out",
         )
     return model

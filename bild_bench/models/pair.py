@@ -11,23 +11,20 @@ from torch import Tensor
 
 from bild_bench.decoding.records import Limits
 from bild_bench.decoding.session import Session
-from bild_bench.errors import DataError, UsageError, unknown_name
+from bild_bench.errors import UsageError, unknown_name
 from bild_bench.models.checkpoint import Checkpoint, find_checkpoint
 from bild_bench.models.choice import ModelChoice, PairChoice
-from bild_bench.models.fast import FAST_MODEL_TYPES, FastModel
+from bild_bench.models.graphs.session import GraphModel
 from bild_bench.models.library import (
     DTYPES,
     check_device,
-    load_exit_classifier,
     load_model,
     load_tokenizer,
     require_encoder_decoder,
 )
-from bild_bench.models.reference import ReferenceModel
+from bild_bench.models.opened import SESSION_KINDS, Model, open_model
 from bild_bench.models.rules import GenerationRules, read_rules
 from bild_bench.models.special_ids import SpecialIds, agree, read_special_ids, vocabulary_of
-
-SESSION_KINDS = ("auto", "fast", "reference")
 
 
 @dataclass(frozen=True)
@@ -36,12 +33,12 @@ class LoadedModel:
 
     Args:
         checkpoint: where it came from.
-        model: opens sessions; fast or reference.
+        model: opens sessions; native, graphs, fast or reference.
         description: what the record says of it: shapes, parameters, session kind, rules.
     """
 
     checkpoint: Checkpoint
-    model: FastModel | ReferenceModel
+    model: Model
     description: dict[str, Any]
 
 
@@ -107,7 +104,11 @@ class Pair:
 
     def session(self, role: str, encoded: Any, limits: Limits) -> Session:
         """A fresh session of one model over an encoded source, under the pair's rules."""
-        return self.rules.wrap(self.models[role].model.session(encoded), limits)
+        model = self.models[role].model
+        if isinstance(model, GraphModel):
+            # Its caches do not grow without a pause; the start token needs room too.
+            return self.rules.wrap(model.session(encoded, limits.max_tokens + 1), limits)
+        return self.rules.wrap(model.session(encoded), limits)
 
     def text(self, ids: Sequence[int]) -> str:
         """Generated ids as text, without special tokens."""
@@ -153,8 +154,8 @@ def load_pair(
         keys: of "large", "small", and "small:NAME" for one of several small models.
         device: "auto", "cpu", "cuda", "cuda:N" or "mps".
         dtype: a key of `library.DTYPES`.
-        session: "fast" for our own decoder (T5 family), "reference" for the library's modules, "auto" for the fast one
-            where the architecture allows it.
+        session: "native" for our compiled decoder, "graphs" for CUDA graphs and "fast" for the same in PyTorch (T5
+            family), "reference" for the library's modules, "auto" for the first of them that can run the model here.
         library_keys: those that are loaded as the library's own models too, for peers (as much memory again).
         announce: called with one line before something slow starts.
 
@@ -175,10 +176,16 @@ def load_pair(
     library = {key: load_model(checkpoint, _option(key), device, dtype) for key, checkpoint in checkpoints.items()}
     special = read_special_ids(library, vocabulary, {key: checkpoint.name for key, checkpoint in checkpoints.items()})
     rules = read_rules(library[main].generation_config, vocabulary, checkpoints[main].name)
-    models = {
-        key: _loaded(checkpoints[key], library.pop(key), vocabulary, special.start, session, _option(key))
-        for key in keys
-    }
+    models = {}
+    for key in keys:
+        description = _describe(checkpoints[key], library[key])
+        opened, why_not = open_model(
+            checkpoints[key], library.pop(key), vocabulary, special.start, session, _option(key), announce
+        )
+        description |= {"session": opened.kind, "session_not_native": why_not}
+        if isinstance(opened, GraphModel):
+            description |= {"session_not_captured": opened.why_eager}
+        models[key] = LoadedModel(checkpoints[key], opened, description)
     peers = {key: load_model(checkpoints[key], _option(key), device, dtype) for key in library_keys}
     return Pair(choice.label, choice.prefix, tokenizers[main], models, special, rules, device, dtype, peers)
 
@@ -199,28 +206,6 @@ def _chosen(choice: PairChoice, key: str) -> ModelChoice:
             option, None, "this mode needs a model for it (allowed: a folder or a hub id)", f"add {option} PATH"
         )
     return chosen
-
-
-def _loaded(
-    checkpoint: Checkpoint, library_model: Any, vocabulary: int, start_id: int, session: str, option: str
-) -> LoadedModel:
-    config = library_model.config
-    can_be_fast = config.model_type in FAST_MODEL_TYPES
-    if session == "fast" and not can_be_fast:
-        raise DataError(
-            option,
-            checkpoint.name,
-            f"is of type {config.model_type}; the fast session knows {', '.join(FAST_MODEL_TYPES)}",
-            "use --session reference, or auto",
-        )
-    description = _describe(checkpoint, library_model)
-    fast = can_be_fast and session != "reference"
-    model = (
-        FastModel(library_model, vocabulary, load_exit_classifier(checkpoint, library_model.device))
-        if fast
-        else ReferenceModel(library_model, vocabulary, start_id)
-    )
-    return LoadedModel(checkpoint, model, description | {"session": model.kind})
 
 
 def _describe(checkpoint: Checkpoint, library_model: Any) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class TensorRows:
             best, index = self.logits.max(dim=-1)
             # Float64 holds every id exactly; stacking makes the two readings one transfer.
             scores, ids = torch.stack((best.double(), index.double())).tolist()
-            self._argmax = _checked(scores, ids)
+            self._argmax = checked_ids(scores, ids)
         return self._argmax
 
     def max_prob(self) -> list[float]:
@@ -69,7 +69,7 @@ class TensorRows:
         values = torch.cat(readings).tolist()
         rows = len(self)
         self._max_logprob = values[:rows]
-        self._argmax = _checked(values[:rows], values[rows : 2 * rows])
+        self._argmax = checked_ids(values[:rows], values[rows : 2 * rows])
         return values[2 * rows :]
 
     def probs(self) -> Tensor:
@@ -79,7 +79,12 @@ class TensorRows:
         return [(first, second) for first, second in self.probs().topk(2, dim=-1).values.tolist()]
 
 
-def _checked(scores: list[float], ids: list[float]) -> list[int]:
+def checked_ids(scores: Sequence[float], ids: Sequence[float]) -> list[int]:
+    """The ids, where every row's best score is a finite number.
+
+    Raises:
+        RunError: one is not.
+    """
     for row, score in enumerate(scores):
         if not math.isfinite(score):
             raise RunError(

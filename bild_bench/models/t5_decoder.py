@@ -29,7 +29,7 @@ class CrossCache:
 
 
 class SelfCache:
-    """Static keys and values of the target, grown in blocks; a position beyond `length` is free to be overwritten."""
+    """Static keys and values of the target, grown in blocks; any position is free to be overwritten."""
 
     BLOCK = 64
 
@@ -37,14 +37,13 @@ class SelfCache:
         self._layers, self._heads, self._d_kv = len(weights.layers), weights.heads, weights.d_kv
         self._like = weights.layers[0].qkv
         self.capacity = 0
-        self.length = 0
         self.keys = self.values = self._like.new_empty(0)
 
     def reserve(self, length: int) -> None:
-        """Make room for `length` positions, keeping what is cached."""
+        """Make room for `length` positions, keeping what is there."""
         if length <= self.capacity:
             return
-        kept, self.capacity = self.length, -(-length // self.BLOCK) * self.BLOCK
+        kept, self.capacity = self.capacity, -(-length // self.BLOCK) * self.BLOCK
         grown = self._like.new_empty((2, self._layers, self._heads, self.capacity, self._d_kv))
         if kept:
             grown[0, :, :, :kept] = self.keys[:, :, :kept]
@@ -62,25 +61,6 @@ def source_keys_values(weights: DecoderWeights, source: Tensor) -> CrossCache:
     return CrossCache(tuple(keys), tuple(values), source)
 
 
-def decode(weights: DecoderWeights, tokens: Tensor, cache: SelfCache, source: CrossCache, bias: Tensor) -> Tensor:
-    """One forward pass over n new tokens.
-
-    Args:
-        weights: the decoder.
-        tokens: ids, shape [n].
-        cache: room for n more positions must have been reserved; its length grows by n.
-        source: the source's keys and values.
-        bias: position bias with the causal mask in it, shape [heads, >= length + n, >= length + n].
-
-    Returns:
-        What the output projection is applied to, shape [n, d_model].
-    """
-    x = embed(weights, tokens)
-    x = run_layers(weights, range(len(weights.layers)), x, cache, source, bias, cache.length)
-    cache.length += tokens.shape[0]
-    return before_head(weights, x)
-
-
 def embed(weights: DecoderWeights, tokens: Tensor) -> Tensor:
     """Ids [n] -> states [n, d_model]."""
     return functional.embedding(tokens, weights.embedding)
@@ -93,15 +73,15 @@ def run_layers(
     window = bias[:, start : start + x.shape[0], : start + x.shape[0]]
     for index in layers:
         layer = weights.layers[index]
-        x = _clamped(x + _self_attention(weights, layer, x, cache.keys[index], cache.values[index], window, start))
-        x = _clamped(x + _cross_attention(weights, layer, x, source.keys[index], source.values[index]))
-        x = _clamped(x + _feed_forward(weights, layer, x))
+        x = clamped(x + _self_attention(weights, layer, x, cache.keys[index], cache.values[index], window, start))
+        x = clamped(x + _cross_attention(weights, layer, x, source.keys[index], source.values[index]))
+        x = clamped(x + feed_forward(weights, layer, x))
     return x
 
 
 def before_head(weights: DecoderWeights, x: Tensor) -> Tensor:
     """Final norm and scaling: what the output projection is applied to, [n, d_model]."""
-    return _norm(x, weights.final_norm, weights.epsilon) * weights.head_scale
+    return norm(x, weights.final_norm, weights.epsilon) * weights.head_scale
 
 
 def fill_keys_values(weights: DecoderWeights, layers: range, x: Tensor, cache: SelfCache, start: int) -> None:
@@ -109,17 +89,42 @@ def fill_keys_values(weights: DecoderWeights, layers: range, x: Tensor, cache: S
     n, inner = x.shape[0], weights.heads * weights.d_kv
     for index in layers:
         layer = weights.layers[index]
-        projected = functional.linear(_norm(x, layer.self_norm, weights.epsilon), layer.qkv[inner:])
+        projected = functional.linear(norm(x, layer.self_norm, weights.epsilon), layer.qkv[inner:])
         key, value = projected.view(n, 2, weights.heads, weights.d_kv).permute(1, 2, 0, 3)
         cache.keys[index, :, start : start + n] = key
         cache.values[index, :, start : start + n] = value
+
+
+def feed_forward(weights: DecoderWeights, layer: LayerWeights, x: Tensor) -> Tensor:
+    """The feed-forward sub-layer of states [n, d_model], its norm included and the residual left out."""
+    inner = functional.linear(norm(x, layer.ff_norm, weights.epsilon), layer.ff_in)
+    if weights.gated:
+        activated, linear = inner.chunk(2, dim=-1)
+        inner = weights.activation(activated) * linear
+    else:
+        inner = weights.activation(inner)
+    # The library keeps this one projection in float32 when the rest is half precision.
+    return functional.linear(inner.to(layer.ff_out.dtype), layer.ff_out)
+
+
+def norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+    """Root mean square norm of states [n, d_model], as the library computes it in this precision."""
+    if x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64):
+        return functional.rms_norm(x, weight.shape, weight, epsilon)
+    scaled = x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + epsilon)
+    return weight * scaled.to(weight.dtype)
+
+
+def clamped(x: Tensor) -> Tensor:
+    """What the residual stream keeps of a sum in half precision; other precisions stay as they are."""
+    return x.clamp(-_HALF_LIMIT, _HALF_LIMIT) if x.dtype == torch.float16 else x
 
 
 def _self_attention(
     weights: DecoderWeights, layer: LayerWeights, x: Tensor, keys: Tensor, values: Tensor, bias: Tensor, start: int
 ) -> Tensor:
     n, end = x.shape[0], start + x.shape[0]
-    projected = functional.linear(_norm(x, layer.self_norm, weights.epsilon), layer.qkv)
+    projected = functional.linear(norm(x, layer.self_norm, weights.epsilon), layer.qkv)
     query, key, value = projected.view(n, 3, weights.heads, weights.d_kv).permute(1, 2, 0, 3)
     keys[:, start:end] = key
     values[:, start:end] = value
@@ -130,29 +135,7 @@ def _self_attention(
 
 def _cross_attention(weights: DecoderWeights, layer: LayerWeights, x: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     n = x.shape[0]
-    query = functional.linear(_norm(x, layer.cross_norm, weights.epsilon), layer.cross_q)
+    query = functional.linear(norm(x, layer.cross_norm, weights.epsilon), layer.cross_q)
     scores = torch.bmm(query.view(n, weights.heads, weights.d_kv).transpose(0, 1), keys)
     mixed = torch.bmm(torch.softmax(scores, dim=-1), values)
     return functional.linear(mixed.transpose(0, 1).reshape(n, -1), layer.cross_out)
-
-
-def _feed_forward(weights: DecoderWeights, layer: LayerWeights, x: Tensor) -> Tensor:
-    inner = functional.linear(_norm(x, layer.ff_norm, weights.epsilon), layer.ff_in)
-    if weights.gated:
-        activated, linear = inner.chunk(2, dim=-1)
-        inner = weights.activation(activated) * linear
-    else:
-        inner = weights.activation(inner)
-    # The library keeps this one projection in float32 when the rest is half precision.
-    return functional.linear(inner.to(layer.ff_out.dtype), layer.ff_out)
-
-
-def _norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    if x.dtype == weight.dtype and x.dtype in (torch.float32, torch.float64):
-        return functional.rms_norm(x, weight.shape, weight, epsilon)
-    scaled = x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + epsilon)
-    return weight * scaled.to(weight.dtype)
-
-
-def _clamped(x: Tensor) -> Tensor:
-    return x.clamp(-_HALF_LIMIT, _HALF_LIMIT) if x.dtype == torch.float16 else x

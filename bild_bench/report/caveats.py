@@ -49,8 +49,6 @@ def caveats(experiment: Experiment, points: Sequence[PointSummary]) -> list[str]
 def _of_run(run: RunRecord) -> list[str]:
     """What its record says of its texts and of the way they were timed."""
     data, found = run.data, []
-    if run.data_label.startswith("embedded/"):
-        found.append(f"texts of our own stand in for {run.task}: no figure is comparable with one on that data set")
     expected, total = data.get("expected"), data.get("total")
     if expected is not None and total is not None and total < expected:
         found.append(f"only {total:,} of {expected:,} texts of the {run.split} split were there, not the whole set")

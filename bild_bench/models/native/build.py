@@ -1,0 +1,134 @@
+"""Compiles the native decoder once for each machine, compiler and source; the cache folder keeps what was compiled."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bild_bench.models.native.library import open_library
+from bild_bench.models.pickled import cache_folder
+
+SWITCH = "BILD_BENCH_NATIVE"
+_SOURCES = Path(__file__).parent
+_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Native:
+    """The loaded library, or why there is none."""
+
+    library: ctypes.CDLL | None
+    problem: str | None = None
+
+
+# What this process found, by compiler and folder, so that a failure is met and told once.
+_FOUND: dict[tuple[str | None, Path], Native] = {}
+
+
+class _BuildError(Exception):
+    """Why the decoder cannot be compiled or loaded, in one line."""
+
+
+def native_library(announce: Callable[[str], None] = lambda line: None) -> Native:
+    """Load the native decoder; compile it first where that was not done before.
+
+    Args:
+        announce: called with one line before the compiler starts, and once where it fails.
+    """
+    if os.environ.get(SWITCH) == "0":
+        return Native(None, f"switched off by {SWITCH}=0")
+    wanted = _compiler(), cache_folder() / "native"
+    if wanted not in _FOUND:
+        _FOUND[wanted] = _library(*wanted, announce)
+        if _FOUND[wanted].problem is not None:
+            announce(f"the native decoder is left out, and PyTorch used instead: {_FOUND[wanted].problem}")
+    return _FOUND[wanted]
+
+
+def _library(compiler: str | None, folder: Path, announce: Callable[[str], None]) -> Native:
+    if compiler is None:
+        return Native(None, "no C++ compiler (g++ or clang++) was found")
+    try:
+        return Native(open_library(_compiled(compiler, folder, announce)))
+    except (_BuildError, OSError, AttributeError) as error:
+        return Native(None, " ".join(str(error).split())[:300])
+
+
+def _compiler() -> str | None:
+    """What CXX names, or else g++, whose OpenMP is the one that torch has loaded already."""
+    names = (os.environ.get("CXX"), "g++", "clang++", "c++")
+    return next((path for name in names if name and (path := shutil.which(name))), None)
+
+
+def _compiled(compiler: str, folder: Path, announce: Callable[[str], None]) -> Path:
+    from filelock import FileLock
+
+    target = folder / f"{_key(compiler)}.so"
+    if target.exists():
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f"{target.name}.lock"):
+        if not target.exists():
+            announce("compiling the native decoder (once; a few seconds)")
+            with tempfile.TemporaryDirectory(dir=folder) as space:
+                made = Path(space) / target.name
+                _compile(compiler, made)
+                # Whoever looks for the library finds all of it or nothing.
+                made.replace(target)
+    return target
+
+
+def _compile(compiler: str, target: Path) -> None:
+    flags = _flags()
+    # Apple's compiler has no OpenMP; the decoder then runs on one thread.
+    _, problem = _run([compiler, *flags, "-fopenmp", str(_SOURCES / "decoder.cpp"), "-o", str(target)])
+    if problem is not None:
+        _, problem = _run([compiler, *flags, str(_SOURCES / "decoder.cpp"), "-o", str(target)])
+    if problem is not None:
+        raise _BuildError(f"{compiler} failed: {problem}")
+
+
+def _flags() -> list[str]:
+    machine = "-mcpu=native" if platform.machine() in ("aarch64", "arm64") else "-march=native"
+    # Contraction joins each product with its sum, everywhere alike: the C++ standard leaves that to the compiler.
+    return ["-O3", machine, "-std=c++17", "-ffp-contract=fast", "-fPIC", "-shared", "-Wno-psabi"]
+
+
+def _key(compiler: str) -> str:
+    """Of all that the machine code depends on."""
+    version, problem = _run([compiler, "--version"])
+    if problem is not None:
+        raise _BuildError(f"{compiler} --version failed: {problem}")
+    sources = sorted([*_SOURCES.glob("*.cpp"), *_SOURCES.glob("*.h")])
+    parts = [compiler, version, *_flags(), _processor(), *(path.read_text(encoding="utf-8") for path in sources)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+
+
+def _processor() -> str:
+    """What tells one kind of processor, with its instructions, from another."""
+    try:
+        first = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    kept = ("model name", "flags", "Features", "CPU implementer", "CPU part")
+    return platform.machine() + "".join(line for line in first.splitlines() if line.startswith(kept))
+
+
+def _run(command: list[str]) -> tuple[str, str | None]:
+    """Output, and the problem in one line if there was one."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return "", str(error)
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return done.stdout, next((line for line in lines if "error" in line), lines[-1])
+    return done.stdout, None
