@@ -25,14 +25,15 @@ mixed() {
         --source-limit 128 --target-limit 128 --precision bfloat16 --threads 1 --processes 2 "$@"
 }
 
-# In two stages, only because the first turned out to be short: the loss was still falling fast.
-mixed train --size big --vocab-size 6000 --steps 3600 --every 300 --out "$OUT/first"
-mixed train --init "$OUT/first" --steps 1200 --every 300 --rate 0.03 --out "$OUT/large"
-mixed train --size little --tokenizer "$OUT/large" --steps 4000 --every 500 --rate 0.08 --out "$OUT/small"
+# In two stages each, only because the first turned out to be short: the loss was still falling.
+mixed train --size big --vocab-size 6000 --steps 3600 --every 300 --out "$OUT/large-first"
+mixed train --init "$OUT/large-first" --steps 1200 --every 300 --rate 0.03 --out "$OUT/large"
+mixed train --size little --tokenizer "$OUT/large" --steps 4000 --every 500 --rate 0.08 --out "$OUT/small-first"
+mixed train --init "$OUT/small-first" --steps 6000 --every 500 --rate 0.05 --out "$OUT/small"
 
 # There is no pre-trained little model to align, so the trained one goes on. The control goes on for as many steps, on the
 # references.
-mixed align --large "$OUT/large" --small "$OUT/small" --share 0.4 --steps 1200 --every 300 --rate 0.02 --out "$OUT/aligned"
-mixed train --init "$OUT/small" --steps 1200 --every 300 --rate 0.02 --out "$OUT/control"
+mixed align --large "$OUT/large" --small "$OUT/small" --share 0.4 --steps 2000 --every 500 --rate 0.02 --out "$OUT/aligned"
+mixed train --init "$OUT/small" --steps 2000 --every 500 --rate 0.02 --out "$OUT/control"
 
 "$BIN/python" recipes/pack_embedded.py "$OUT"
