@@ -51,7 +51,7 @@ def generate(
 ) -> None:
     """Decode one text: tokens of the small model, of the large one, and those rolled back, each marked.
 
-    Example: bild-bench generate "Zwei Hunde tragen einen roten Schuh über die Wiese."
+    Example: bild-bench generate "Ein einfaches Werkzeug zum Verwalten von Bildern."
     """
     options = dict(locals())
     from bild_bench import api
