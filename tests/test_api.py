@@ -83,7 +83,7 @@ def test_the_kept_pieces_join_to_the_text_and_the_tokens(many: list[Generated]) 
         kept = [piece for piece in generated.pieces if piece.step.kept]
         assert tuple(piece.step.token for piece in kept) == generated.tokens
         assert [piece.step.position for piece in kept] == list(range(len(kept)))
-        assert kept[-1].text == "</s>"
+        assert generated.hit_limit or kept[-1].text == "</s>"
         assert "".join(piece.text for piece in kept[:-1]) == generated.text
 
 
@@ -124,7 +124,7 @@ def test_thresholds_at_their_ends_are_the_models_alone(pair: Any) -> None:
 
 def test_a_tasks_limits_hold(pair: Any, tmp_path: Path) -> None:
     task = (PROJECT / "tasks" / "iwslt17.yaml").read_text("utf-8")
-    short = task.replace("target_limit: 128", "target_limit: 3").replace("source_limit: 1024", "source_limit: 6")
+    short = task.replace("target_limit: 128", "target_limit: 3").replace("source_limit: 1024", "source_limit: 16")
     (tmp_path / "short.yaml").write_text(short, "utf-8")
     cut = generate(pair, SOURCES[0], "vanilla", task=str(tmp_path / "short.yaml"))
     assert (len(cut.tokens), cut.hit_limit, cut.source_truncated) == (3, True, True)

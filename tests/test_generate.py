@@ -122,7 +122,7 @@ def test_an_empty_text_is_refused_in_one_line() -> None:
 
 def test_a_source_that_was_cut_or_is_not_known_and_a_text_without_an_end_are_told(tmp_path: Path) -> None:
     task = (PROJECT / "tasks" / "iwslt17.yaml").read_text("utf-8")
-    short = task.replace("target_limit: 128", "target_limit: 2").replace("source_limit: 1024", "source_limit: 4")
+    short = task.replace("target_limit: 128", "target_limit: 2").replace("source_limit: 1024", "source_limit: 16")
     (tmp_path / "short.yaml").write_text(short, "utf-8")
     ended = call("generate", "\N{DOG FACE} " + TEXT, "--mode", "vanilla", "--task", tmp_path / "short.yaml")
     assert ended.code == 0
