@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,17 @@ from bild_bench.decoding.peers import AssistedSettings, hf_assisted
 from bild_bench.decoding.picking import Greedy
 from bild_bench.decoding.records import Limits
 from bild_bench.decoding.session import Sessions
+from bild_bench.measure.clock import now
 
 # What CTranslate2 calls a precision -> what its converter does to the weights.
 COMPUTE_TYPES: dict[str, str | None] = {"float32": None, "int8": "int8"}
 
 
-def source_of(text: Text) -> Any:
+def source_of(text: Text, device: str) -> Any:
     """Source ids, [1, length]."""
     import torch
 
-    return torch.tensor([text.ids])
+    return torch.tensor([text.ids], device=device)
 
 
 def limits_of(subject: Subject, tokens: int) -> Limits:
@@ -37,7 +37,7 @@ def our_encodings(subject: Subject, roles: Sequence[str]) -> Callable[[Text], di
     """Text -> role -> encoded source, as our sessions read it; not timed."""
 
     def encode(text: Text) -> dict[str, Any]:
-        ids = source_of(text)
+        ids = source_of(text, subject.pair.device)
         return {role: subject.pair.models[role].model.encode(ids) for role in roles}
 
     return once_a_text(encode)
@@ -49,7 +49,7 @@ def library_states(subject: Subject, roles: Sequence[str]) -> Callable[[Text], d
 
     @torch.inference_mode()
     def encode(text: Text) -> dict[str, Any]:
-        ids, library = source_of(text), subject.pair.library
+        ids, library = source_of(text, subject.pair.device), subject.pair.library
         # The encoder itself: as an assistant the small model's `get_encoder` has been replaced.
         return {role: library[role].encoder(input_ids=ids).last_hidden_state for role in roles}
 
@@ -68,7 +68,7 @@ def our_vanilla(subject: Subject) -> Contestant:
             sessions = Sessions(large=subject.pair.session("large", encoded, limits))
             return vanilla(sessions, AloneSettings(), limits, Greedy()).tokens
 
-        return marginal(generate, subject.tokens)
+        return marginal(generate, subject.tokens, subject.pair.device)
 
     return contestant
 
@@ -80,8 +80,9 @@ def library_greedy(subject: Subject) -> Contestant:
     states = library_states(subject, ("large",))
 
     def contestant(text: Text) -> Turn:
-        peer = LibraryPeer(source_of(text), subject.pair.library["large"], states(text)["large"])
-        turn = marginal(lambda tokens: peer.generate(tokens, None), subject.tokens)
+        source = source_of(text, subject.pair.device)
+        peer = LibraryPeer(source, subject.pair.library["large"], states(text)["large"])
+        turn = marginal(lambda tokens: peer.generate(tokens, None), subject.tokens, subject.pair.device)
         return Turn(turn.seconds, turn.tokens[1:])
 
     return contestant
@@ -92,29 +93,30 @@ def library_assisted(subject: Subject, settings: AssistedSettings) -> Contestant
     from bild_bench.models.peer import LibraryPeer
 
     states = library_states(subject, ("large", "small"))
-    library, limits = subject.pair.library, limits_of(subject, subject.tokens)
+    library, limits, device = subject.pair.library, limits_of(subject, subject.tokens), subject.pair.device
 
     def contestant(text: Text) -> Turn:
         held = states(text)
-        peer = LibraryPeer(source_of(text), library["large"], held["large"], library["small"], held["small"])
-        start = time.perf_counter()
+        source = source_of(text, device)
+        peer = LibraryPeer(source, library["large"], held["large"], library["small"], held["small"])
+        start = now(device)
         decoded = hf_assisted(Sessions(peer=peer), settings, limits, Greedy())
-        return Turn(time.perf_counter() - start, decoded.tokens)
+        return Turn(now(device) - start, decoded.tokens)
 
     return contestant
 
 
 def our_method(subject: Subject, name: str, settings: Any) -> Contestant:
     """One of our methods from the encoded sources to the last token, the sessions' opening included."""
-    method = find_method(name)
+    method, device = find_method(name), subject.pair.device
     encodings, limits = our_encodings(subject, method.uses), limits_of(subject, subject.tokens)
 
     def contestant(text: Text) -> Turn:
         encoded = encodings(text)
-        start = time.perf_counter()
+        start = now(device)
         opened: dict[str, Any] = {role: subject.pair.session(role, encoded[role], limits) for role in method.uses}
         decoded = method.decode(Sessions(**opened), settings, limits, Greedy())
-        return Turn(time.perf_counter() - start, decoded.tokens)
+        return Turn(now(device) - start, decoded.tokens)
 
     return contestant
 

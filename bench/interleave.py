@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bild_bench.measure.clock import now
+
 # Threads of an OpenMP runtime spin for some milliseconds after their work, on the next contestant's cores.
 PAUSE = 0.05
 
@@ -73,7 +75,7 @@ def interleave(
     return found
 
 
-def marginal(generate: Callable[[int], Sequence[int]], tokens: int) -> Turn:
+def marginal(generate: Callable[[int], Sequence[int]], tokens: int, device: str = "cpu") -> Turn:
     """Seconds from the first token to the last: those of all tokens, less those of a decoding that stops after one.
 
     What is done once a text drops out, whoever does it: an encoder that cannot be run apart, the source's keys and
@@ -82,14 +84,15 @@ def marginal(generate: Callable[[int], Sequence[int]], tokens: int) -> Turn:
     Args:
         generate: decodes this text to so many tokens at most.
         tokens: the limit.
+        device: whose queued work is waited for.
     """
-    start = time.perf_counter()
+    start = now(device)
     generate(1)
-    first = time.perf_counter() - start
-    start = time.perf_counter()
+    first = now(device) - start
+    start = now(device)
     ids = generate(tokens)
     # A text of one token has no later ones; noise must not make them cost less than nothing.
-    return Turn(max(0.0, time.perf_counter() - start - first), tuple(ids))
+    return Turn(max(0.0, now(device) - start - first), tuple(ids))
 
 
 def seconds_of(turns: Sequence[Turn]) -> list[float]:

@@ -17,11 +17,14 @@ from bild_bench.tasks import load_task
 
 PAD, END, UNKNOWN = 0, 1, 2
 
-# The published T5 1.0 configurations (Raffel et al. 2020); random weights cost what trained ones do.
+# The published configurations of T5 1.0 (Raffel et al. 2020) and of mT5 (Xue et al. 2021), whose vocabulary is eight
+# times as large; random weights cost what trained ones do.
 T5 = {"vocab_size": 32_128, "feed_forward_proj": "relu", "decoder_start_token_id": PAD}
+MT5 = {"model_type": "mt5", "vocab_size": 250_112, "decoder_start_token_id": PAD}
 RANDOM_SHAPES: dict[str, dict[str, Any]] = {
     "t5-small": {**T5, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_heads": 8, "num_layers": 6},
     "t5-large": {**T5, "d_model": 1024, "d_kv": 64, "d_ff": 4096, "num_heads": 16, "num_layers": 24},
+    "mt5-small": {**MT5, "d_model": 512, "d_kv": 64, "d_ff": 1024, "num_heads": 6, "num_layers": 8},
 }
 
 Announce = Callable[[str], None]
@@ -52,11 +55,11 @@ class Subject:
 
 
 def random_checkpoint(folder: Path, config: dict[str, Any]) -> Path:
-    """A T5 checkpoint of random weights with a tokenizer as large as its vocabulary; left alone where it exists.
+    """A checkpoint of random weights with a tokenizer as large as its vocabulary; left alone where it exists.
 
     Args:
         folder: where it is, or is made.
-        config: fields of T5Config.
+        config: fields of T5Config, or of MT5Config where the model_type is mt5.
     """
     import torch
     import transformers
@@ -66,7 +69,7 @@ def random_checkpoint(folder: Path, config: dict[str, Any]) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     transformers.utils.logging.disable_progress_bar()
     torch.manual_seed(0)
-    model = transformers.T5ForConditionalGeneration(transformers.T5Config(**config))
+    model = _random_model(config)
     with tempfile.TemporaryDirectory(dir=folder.parent) as space:
         made = Path(space) / folder.name
         model.save_pretrained(made)
@@ -74,6 +77,19 @@ def random_checkpoint(folder: Path, config: dict[str, Any]) -> Path:
         # Whoever looks for the folder finds all of it or nothing.
         made.rename(folder)
     return folder
+
+
+def _random_model(config: dict[str, Any]) -> Any:
+    import torch
+    import transformers
+
+    if config.get("model_type") != "mt5":
+        return transformers.T5ForConditionalGeneration(transformers.T5Config(**config))
+    settings = {name: value for name, value in config.items() if name != "model_type"}
+    model = transformers.MT5ForConditionalGeneration(transformers.MT5Config(**settings))
+    # The library's configuration ties them; published mT5 has a head of its own, which costs memory once more.
+    model.lm_head.weight = torch.nn.Parameter(0.05 * torch.randn_like(model.lm_head.weight))
+    return model
 
 
 def _tokenizer(vocabulary: int) -> Any:
@@ -97,9 +113,19 @@ def random_texts(count: int, length: int, vocabulary: int, seed: int) -> tuple[T
 
 
 def random_subject(
-    shape: str, folder: Path, config: dict[str, Any], *, count: int, length: int, tokens: int, announce: Announce
+    shape: str,
+    folder: Path,
+    config: dict[str, Any],
+    *,
+    count: int,
+    length: int,
+    tokens: int,
+    announce: Announce,
+    small: str | None = None,
+    device: str = "cpu",
+    dtype: str = "float32",
 ) -> Subject:
-    """A large model with random weights.
+    """A large model with random weights, and a small one where that is asked for.
 
     Args:
         shape: its name.
@@ -108,21 +134,26 @@ def random_subject(
         count, length: of the source texts.
         tokens: that each text has.
         announce: called with one line before something slow.
+        small: one of `RANDOM_SHAPES`, with the large model's vocabulary.
+        device, dtype: of the models.
     """
-    announce(f"{shape}: opening the model (the first time it is made)")
-    checkpoint = random_checkpoint(folder / shape, config)
-    choice = choose_pair("custom", "translation", large=checkpoint)
-    pair = load_pair(choice, ("large",), device="cpu", library_keys=("large",), announce=announce)
+    announce(f"{shape}: opening the model (the first time it is made), {dtype}")
+    chosen: dict[str, Any] = {"large": str(random_checkpoint(folder / shape, config))}
+    if small is not None:
+        chosen["small"] = str(random_checkpoint(folder / small, RANDOM_SHAPES[small]))
+    choice = choose_pair("custom", "translation", **chosen)
+    opened: dict[str, Any] = {"device": device, "dtype": dtype, "announce": announce}
+    pair = load_pair(choice, tuple(chosen), library_keys=("large",), **opened)
     # Without an end token the library runs to the limit, as the others do.
     pair.library["large"].generation_config.eos_token_id = None
     return Subject(shape, pair, random_texts(count, length, int(config["vocab_size"]), seed=0), tokens, fixed=True)
 
 
-def embedded_subject(count: int, announce: Announce) -> Subject:
+def embedded_subject(count: int, announce: Announce, device: str = "cpu", dtype: str = "float32") -> Subject:
     """The pair and the texts that come with the package."""
     task = load_task("iwslt17")
     choice = choose_pair(task.name, task.kind)
-    pair = load_pair(choice, device="cpu", library_keys=("large", "small"), announce=announce)
+    pair = load_pair(choice, device=device, dtype=dtype, library_keys=("large", "small"), announce=announce)
     examples = load_examples(task, "embedded", None, None, 0, announce).examples
     return Subject("embedded", pair, _texts(pair, examples[:count], task.source_limit), task.target_limit, fixed=False)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,9 @@ from bild_bench.decoding.methods import find_method
 from bild_bench.decoding.picking import Greedy
 from bild_bench.decoding.session import Sessions
 from bild_bench.measure.ceilings import peak_flops
+from bild_bench.measure.clock import now
 from bild_bench.measure.operations import Shape, shape_of
+from bild_bench.models.pair import Pair
 from bild_bench.models.reference import ReferenceModel
 from bild_bench.models.special_ids import vocabulary_of
 
@@ -97,13 +98,11 @@ def verification_figures(subject: Subject, announce: Announce) -> list[Figure]:
     pair = subject.pair
     modules = ReferenceModel(pair.library["large"], vocabulary_of(pair.tokenizer), pair.special.start)
     opened: dict[str, Callable[[Text], Any]] = {
-        OURS: _sessions(pair.models["large"].model, pair.special.start),
-        "transformers' modules": _sessions(modules, pair.special.start),
+        OURS: _sessions(pair.models["large"].model, pair),
+        "transformers' modules": _sessions(modules, pair),
     }
     contestants = {
-        f"{name}/{rows}": _step(session, pair.special.start, rows)
-        for name, session in opened.items()
-        for rows in (1, VERIFIED)
+        f"{name}/{rows}": _step(session, pair, rows) for name, session in opened.items() for rows in (1, VERIFIED)
     }
     announce(f"{subject.shape}: steps of {VERIFIED} tokens and of one")
     turns = interleave(subject.texts, contestants, seed=SEED)
@@ -117,29 +116,31 @@ def verification_figures(subject: Subject, announce: Announce) -> list[Figure]:
     return found
 
 
-def _sessions(model: Any, start: int) -> Callable[[Text], Any]:
+def _sessions(model: Any, pair: Pair) -> Callable[[Text], Any]:
     """Text -> a session with some tokens in its cache."""
 
     def opened(text: Text) -> Any:
-        session = model.session(model.encode(baselines.source_of(text)))
+        session = model.session(model.encode(baselines.source_of(text, pair.device)))
         # Which ids are fed does not change the cost.
-        session.extend([start] * _CONTEXT)
+        session.extend([pair.special.start] * _CONTEXT)
         return session
 
     return once_a_text(opened)
 
 
-def _step(sessions: Callable[[Text], Any], token: int, rows: int) -> Contestant:
+def _step(sessions: Callable[[Text], Any], pair: Pair, rows: int) -> Contestant:
     """Passes over so many tokens, each read as BiLD's large model is: every draft's probability and the next token."""
+
+    token = pair.special.start
 
     def contestant(text: Text) -> Turn:
         session, seconds = sessions(text), []
         for _ in range(_STEPS):
-            start = time.perf_counter()
+            start = now(pair.device)
             scores = session.extend([token] * rows)
             scores.logprob([token] * (rows - 1))
             scores.argmax()
-            seconds.append(time.perf_counter() - start)
+            seconds.append(now(pair.device) - start)
             session.truncate(_CONTEXT)
         return Turn(statistics.median(seconds))
 
@@ -155,12 +156,12 @@ def outside_figures(subject: Subject, method: str, settings: Any, announce: Anno
     whole, outside = [], []
     for text in (subject.texts[0], *subject.texts):
         encoded, inside = encodings(text), Inside()
-        start = time.perf_counter()
+        start = now(subject.pair.device)
         opened: dict[str, Any] = {
             role: WatchedSession(subject.pair.session(role, encoded[role], limits), inside) for role in uses
         }
         decode(Sessions(**opened), settings, limits, Greedy())
-        whole.append(time.perf_counter() - start)
+        whole.append(now(subject.pair.device) - start)
         outside.append(max(0.0, whole[-1] - inside.seconds))
     target = OUTSIDE.get(subject.shape)
     what = "time outside the models"
@@ -173,7 +174,7 @@ def shape_of_large(subject: Subject) -> Shape:
     pair = subject.pair
     config, name = pair.library["large"].config, pair.models["large"].checkpoint.name
     vocabulary = vocabulary_of(pair.tokenizer)
-    return shape_of(config, vocabulary=vocabulary, dtype="float32", name=name, option="--pair-large")
+    return shape_of(config, vocabulary=vocabulary, dtype=pair.dtype, name=name, option="--pair-large")
 
 
 def _ctranslate2(kind: str) -> str:

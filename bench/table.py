@@ -70,10 +70,14 @@ def described(date: str, environment: Mapping[str, Any]) -> str:
         for name in ("torch", "transformers", "ctranslate2")
         if environment.get(name) is not None
     )
+    processor = f"{environment['cpu_model']}, {environment['cores']} cores"
+    gpu = environment.get("gpu_name")
+    where = processor if gpu is None else f"{gpu} (driver {environment['gpu_driver']}, host {processor})"
     parts = [
-        f"Measured {date} on {environment['cpu_model']}, {environment['cores']} cores",
+        f"Measured {date} on {where}",
         f"{environment['threads']} threads",
-        f"float32, {versions}",
+        # On a GPU each row has its own precision, in its shape's name.
+        versions if gpu is not None else f"float32, {versions}",
         f"commit {str(environment['git_revision'])[:10]}" + (" with changes" if environment["git_dirty"] else ""),
     ]
     busy = environment.get("busy")

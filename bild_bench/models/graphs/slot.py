@@ -48,10 +48,11 @@ class Slot:
         self.buffers, self._replays = self._made(capacity, width)
 
     def _made(self, capacity: int, width: int) -> tuple[Buffers, dict[int, Run]]:
-        buffers = make_buffers(self._weights, self._bias(capacity), capacity, width)
+        weights, capture = self._weights, self._capture
+        buffers = make_buffers(weights, self._bias(capacity), capacity, width)
 
         def run_of(rows: int) -> Run:
-            return self._capture(lambda: step(self._weights, buffers, rows))
+            return capture(lambda: step(weights, buffers, rows))
 
         # All sizes at once, the largest first, so that the others find its memory in the pool; and so that no text
         # but a slot's first waits for a capture.
@@ -94,7 +95,8 @@ class Slot:
         self._staged_ids[:] = staged + [0] * (2 + MOST - len(staged))
         self.buffers.inputs.copy_(self._staged, non_blocking=True)
         if self._sent is not None:
-            self._sent.record()
+            # The event's own choice would be a stream of whichever GPU is current.
+            self._sent.record(torch.cuda.current_stream(self.buffers.inputs.device))
         self.steps += 1
         self._replays[padded(len(tokens))]()
 
