@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 import transformers
 
-from bild_bench.errors import DataError
-from bild_bench.training.texts import Encoded, Learned, read_source
+from bild_bench.errors import DataError, UsageError
+from bild_bench.tasks import load_task
+from bild_bench.training.texts import Encoded, Learned, Source, read_source
 from tests.checkpoints import END, save_tokenizer
 from tests.made_data import jsonl
 from tests.made_training import silent, source, texts
@@ -128,3 +130,9 @@ def test_no_validation_text_is_one_clear_line(tokenizer: Any, tmp_path: Path) ->
     jsonl(tmp_path / "validation.jsonl", [{"source": "", "target": "x"}])
     with pytest.raises(DataError, match="no validation text is left"):
         read(tokenizer, data=tmp_path)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, math.inf, math.nan])
+def test_a_weight_must_be_above_zero(weight: float) -> None:
+    with pytest.raises(UsageError, match=r"--weight: .*must be above 0"):
+        Source(load_task("custom"), "texts", weight=weight)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bild_bench.data import Example, load_examples
-from bild_bench.errors import DataError
+from bild_bench.errors import DataError, UsageError
 from bild_bench.tasks import Task
 
 _CHUNK = 10_000
@@ -27,6 +28,9 @@ class Source:
         validation: where the validation texts are if not in `data`; None for its validation split.
         limit: a seeded sample of so many training texts; None for all.
         hold_out: take so many validation texts out of the training texts instead; 0 for none.
+
+    Raises:
+        UsageError: a weight or a number of held-out texts out of range.
     """
 
     task: Task
@@ -36,6 +40,12 @@ class Source:
     validation: str | None = None
     limit: int | None = None
     hold_out: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < math.inf:
+            raise UsageError("--weight", self.weight, "must be above 0", "leave a task out if it is not wanted")
+        if self.hold_out < 0:
+            raise UsageError("--hold-out", self.hold_out, "must be 0 or more", "leave it out for the validation split")
 
 
 @dataclass(frozen=True)
