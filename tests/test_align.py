@@ -234,7 +234,7 @@ def test_another_request_on_the_same_folder_is_refused(made: Path, tmp_path: Pat
     other = shutil.copytree(made / "large", tmp_path / "large")
     refused(again("--large", str(other)), 2, "--large", str(made / "large"))
     refused(again("--small", str(other)), 2, "--small", str(made / "small"))
-    refused(again(data=make_texts(tmp_path / "texts.jsonl", 50)), 2, "--sources")
+    refused(again(data=make_texts(tmp_path / "texts.jsonl", 50)), 2, "--data")
 
 
 @pytest.mark.parametrize("name", ["large", "small", "data"])

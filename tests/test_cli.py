@@ -16,7 +16,7 @@ from bild_bench.data import Example
 from tests.checkpoints import save_t5
 from tests.command_line import QUICK, call, finish, start
 
-COMMANDS = ("run", "generate", "tasks", "presets", "doctor")
+COMMANDS = ("run", "train", "align", "profile", "generate", "tasks", "presets", "doctor")
 HEAVY = ("torch", "transformers", "datasets", "pandas", "pyarrow", "numpy", "sacrebleu", "huggingface_hub")
 HUB = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "hub"
 
@@ -171,3 +171,10 @@ def test_progress_hands_on_every_text(capsys: pytest.CaptureFixture[str]) -> Non
     assert list(track(texts, 2, 5)) == texts
     # No terminal, no bar.
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("task", ["iwslt17", "cnn_dm"])
+def test_the_aligned_pair_has_the_same_texts_without_a_network(task: str, tmp_path: Path) -> None:
+    ended = call("run", "--task", task, "--aligned", "--limit", "2", "--warmup", "0", "--out", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    assert results.read(tmp_path / "out").run.data_label == f"embedded/{task}"

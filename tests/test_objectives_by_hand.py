@@ -126,3 +126,11 @@ def test_objectives_of_several_layers_want_a_t5(tmp_path: Path, objective: str) 
     with pytest.raises(DataError, match=rf"--init: 'made': --objective {objective} needs .* T5 family, not bart"):
         check_layered(objective, bart, "made")
     check_layered("standard", bart, "made")
+
+
+@pytest.mark.parametrize("objective", ["calm", "calm-classifier"])
+def test_one_decoder_layer_has_none_below_it(objective: str) -> None:
+    config = transformers.T5Config(vocab_size=8, d_model=4, d_kv=2, d_ff=4, num_layers=1, num_decoder_layers=1)
+    model = transformers.T5ForConditionalGeneration(config)
+    with pytest.raises(DataError, match="needs a layer below the last"):
+        check_layered(objective, model, "made")

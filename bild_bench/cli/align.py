@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from bild_bench.cli import training_options as t
-from bild_bench.cli.options import JsonOption, SeedOption
+from bild_bench.cli.options import JsonOption, SeedOption, SourceColumnOption, TargetColumnOption
 
 _MODELS = "Models"
 
@@ -50,6 +50,8 @@ def align(
     weight: t.WeightsOption = None,
     validation_data: t.ValidationsOption = None,
     hold_out: t.HoldOutOption = 0,
+    source_column: SourceColumnOption = None,
+    target_column: TargetColumnOption = None,
     limit: t.LimitOption = None,
     source_limit: t.SourceLimitOption = None,
     target_limit: t.TargetLimitOption = None,

@@ -124,7 +124,8 @@ def sources_of(options: Mapping[str, Any]) -> tuple[Source, ...]:
     from bild_bench.training.texts import Source
 
     # One task may come several times, with other data each time.
-    tasks = [load_task(name.strip()) for name in options["task"].split(",")]
+    columns = {name: options[name] for name in ("source_column", "target_column")}
+    tasks = [load_task(name.strip(), **columns) for name in options["task"].split(",")]
     if len(tasks) > 1 and options["prefix"] is None:
         fix = 'give one each: --prefix "translate German to English: " --prefix "summarize: "'
         raise UsageError("--prefix", None, "several tasks in one model are told apart by their prefixes", fix)

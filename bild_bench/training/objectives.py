@@ -41,7 +41,7 @@ def check_layered(objective: str, model: Any, name: str) -> None:
     """Refuse what has no layers to leave.
 
     Raises:
-        DataError: an objective of several layers on another family than T5.
+        DataError: an objective of several layers on another family than T5, or on one layer.
     """
     kind = model.config.model_type
     if objective != "standard" and kind not in _T5_FAMILY:
@@ -51,6 +51,9 @@ def check_layered(objective: str, model: Any, name: str) -> None:
             f"--objective {objective} needs a model of the T5 family, not {kind}",
             "use --objective standard, or a T5 or mT5 checkpoint",
         )
+    if objective in ("calm", "calm-classifier") and model.config.num_decoder_layers < 2:
+        fix = "give a model with 2 or more decoder layers"
+        raise DataError("--init", name, f"--objective {objective} needs a layer below the last, and it has one", fix)
 
 
 def layer_logits(model: Any, states: Tensor) -> Tensor:

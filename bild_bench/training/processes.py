@@ -51,13 +51,25 @@ def _member(
         "LOCAL_WORLD_SIZE": str(count),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
+        # What accelerate would set, with a warning from each process.
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
     }
     try:
         work(*arguments)
+        _leave_group()
     except BildBenchError as error:
         # As parts: an exception that crosses between processes arrives as text.
         problems.put((type(error), (error.field, error.value, error.problem, error.fix)))
         raise
+
+
+def _leave_group() -> None:
+    """All together: a process that leaves while others still talk to it is aborted by its communication threads."""
+    from torch import distributed
+
+    if distributed.is_initialized():
+        distributed.barrier()
+        distributed.destroy_process_group()
 
 
 def _end_with_parent(parent: int) -> None:

@@ -62,6 +62,8 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, folder: Path) -> None
     )
     try:
         tokenizer.train_from_iterator(texts, trainer)
+    except DataError:
+        raise
     except Exception as error:
         # The library raises no narrower class where the texts have more characters than there are pieces.
         raise DataError("--vocab-size", vocabulary, f"is too small ({error})", "ask for more") from error

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bild_bench.data import Example, load_examples
@@ -169,5 +170,8 @@ def _validation(
         out = [example for row, example in enumerate(kept) if row in held]
         return out, [example for row, example in enumerate(kept) if row not in held]
     where = source.data if source.validation is None else source.validation
+    if source.validation is None and Path(source.data).is_file():
+        fix = "add --hold-out 200, or --validation-data PATH"
+        raise DataError("--validation-data", None, f"{source.data} is one file, and not to be validated on", fix)
     found = load_examples(source.task, where, "validation", None, seed, announce)
     return [text for text in found.examples if text.source.strip() and text.references[0].strip()], kept
