@@ -12,8 +12,7 @@ Setting = tuple[Any, str]
 
 _SCRIPTS = "scripts/train_{task}_aligned_small.sh of the public reproduction PopoDev/BiLD"
 _OWN = "our choice"
-# Rate and steps of the reproduction's scripts, which fine-tune T5 with Adafactor at a constant rate, as the authors say
-# they did; the authors' own repository holds no training script.
+# Rate and steps of the reproduction's scripts: the authors' own repository holds no training script.
 _PAPER_TASKS = {
     "iwslt17": ("iwslt", 2e-4, 500_000),
     "wmt14": ("wmt14", 5e-4, 100_000),
