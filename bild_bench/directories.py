@@ -33,8 +33,11 @@ def new_directory(root: Path, name: str) -> Path:
 
 
 @contextmanager
-def lock(directory: Path) -> Iterator[None]:
+def lock(directory: Path, option: str | None = None) -> Iterator[None]:
     """Hold the right to write into a directory; the system takes it back from a killed process.
+
+    Args:
+        option: that names the directory; None for a results directory, which several do.
 
     Raises:
         RunError: another process holds it. UsageError: the directory is missing or cannot be written to.
@@ -42,12 +45,14 @@ def lock(directory: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     held = FileLock(directory / LOCK, timeout=0)
-    with writing(directory):
+    field = "results" if option is None else option
+    with writing(directory, field):
         try:
             held.acquire()
         except Timeout:
-            fix = "wait until it ends, or choose another results directory"
-            raise RunError("results", str(directory), "another process is writing there", fix) from None
+            other = "results directory" if option is None else option
+            fix = f"wait until it ends, or choose another {other}"
+            raise RunError(field, str(directory), "another process is writing there", fix) from None
     try:
         yield
     finally:

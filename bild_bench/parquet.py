@@ -70,8 +70,11 @@ def foreign(path: Path) -> DataError:
 
 
 @contextmanager
-def writing(directory: Path) -> Iterator[None]:
+def writing(directory: Path, field: str = _FIELD) -> Iterator[None]:
     """Turn what the system says about a write into one line that names the directory.
+
+    Args:
+        field: what people call it: the option that names it, where there is one.
 
     Raises:
         RunError: the disk, or the user's share of it, is full.
@@ -83,8 +86,8 @@ def writing(directory: Path) -> Iterator[None]:
         problem = f"cannot be written ({error.strerror or error})"
         if error.errno in _DISK_FULL:
             fix = "free some space and run the same command again: finished texts are kept"
-            raise RunError(_FIELD, str(directory), problem, fix) from error
-        raise UsageError(_FIELD, str(directory), problem, "choose a directory that you may write to") from error
+            raise RunError(field, str(directory), problem, fix) from error
+        raise UsageError(field, str(directory), problem, "choose a directory that you may write to") from error
 
 
 def _sync_directory(directory: Path) -> None:

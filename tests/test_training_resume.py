@@ -57,6 +57,7 @@ if __name__ == "__main__":
 """
 # 4 batches an epoch: the run goes over several epochs, with two batches a step, and is killed in the middle of one.
 LONG = {"steps": 7, "accumulate": 2, "rate": 3e-3}
+IN_USE = r"^--out: .*: another process is writing there; wait until it ends, or choose another --out$"
 SHARED = {"steps": 3, "processes": 2, "every": 1, "rate": 3e-3, "optimizer": "adamw", "schedule": "linear"}
 
 
@@ -231,7 +232,7 @@ def test_a_folder_that_holds_something_else_or_is_in_use_is_left_alone(made: tup
     with pytest.raises(UsageError, match=r"^--out: .*is not empty and holds no training run"):
         trained(made[0], tmp_path / "notes", made[1], steps=1)
     assert not trained(made[0], tmp_path / "out", made[1], steps=2, max_time=1e-9)["finished"]
-    with lock(tmp_path / "out"), pytest.raises(RunError, match="another process is writing there"):
+    with lock(tmp_path / "out"), pytest.raises(RunError, match=IN_USE):
         trained(made[0], tmp_path / "out", made[1], steps=2)
     (tmp_path / "out" / RECORD).write_text("{")
     with pytest.raises(DataError, match=r"^--out: .*training\.json.*cannot be read"):

@@ -142,3 +142,15 @@ def test_one_file_alone_is_not_validated_on(tmp_path: Path, tokenizer: Any) -> N
     path = jsonl(tmp_path / "texts.jsonl", [{"source": "a", "target": "b"}] * 3)
     with pytest.raises(DataError, match=r"--validation-data: not given: .* is one file.*add --hold-out"):
         read_source(Source(load_task("custom"), str(path)), tokenizer, WIDE, 0, silent)
+
+
+def test_a_split_that_is_not_there_is_told_by_the_options_of_training(tokenizer: Any, tmp_path: Path) -> None:
+    jsonl(tmp_path / "train.jsonl", rows(4))
+    with pytest.raises(DataError, match=r"^--data: .*has no validation texts: not in .*add --hold-out 200") as caught:
+        read(tokenizer, data=tmp_path)
+    assert "--split" not in str(caught.value)
+    with pytest.raises(DataError, match=r"^--validation-data: '.*none': there is no such file or folder"):
+        read(tokenizer, data=tmp_path, validation=str(tmp_path / "none"))
+    other = jsonl(tmp_path / "other" / "validation.jsonl", rows(2)).parent
+    with pytest.raises(DataError, match=r"^--data: .*has no train texts: .*give texts to train on with --data PATH$"):
+        read(tokenizer, data=other)

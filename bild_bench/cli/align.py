@@ -104,7 +104,9 @@ def align(
         command=shlex.join(["bild-bench", *sys.argv[1:]]),
         calibration=Calibration(large, share, decode_batch),
     )
-    _show(job.out, run_alignment(job, announce), json_output)
+    with t.own_hints():
+        record = run_alignment(job, announce)
+    _show(job.out, record, json_output)
 
 
 def _show(out: Path, record: dict[str, Any], json_output: bool) -> None:
@@ -121,4 +123,4 @@ def _show(out: Path, record: dict[str, Any], json_output: bool) -> None:
         rows.append([half, *counts, f"{cost['seconds']:,.1f}" if cost else "-"])
     print_rows(["half", "texts", "source tokens", "target tokens", "seconds"], rows)
     state = "finished" if record["finished"] else "not finished: the same command goes on"
-    typer.echo(f"{out}: {record['decoding']['cut']:,} texts reached the length limit; {state}")
+    typer.echo(f"{out}: {record['decoding']['cut']:,} texts reached the length limit and are no targets; {state}")

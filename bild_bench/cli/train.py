@@ -106,7 +106,9 @@ def train(
         notes=chosen.notes,
         command=shlex.join(["bild-bench", *sys.argv[1:]]),
     )
-    _show(job.out, run_training(job, announce), json_output)
+    with t.own_hints():
+        record = run_training(job, announce)
+    _show(job.out, record, json_output)
 
 
 def _show(out: Path, record: dict[str, Any], json_output: bool) -> None:

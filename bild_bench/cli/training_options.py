@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bild_bench.checks import folder
-from bild_bench.errors import UsageError
+from bild_bench.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from bild_bench.training.texts import Source
@@ -140,6 +141,19 @@ def sources_of(options: Mapping[str, Any]) -> tuple[Source, ...]:
         Source(task=task, **{name: values[number] for name, values in lists.items()}, **shared)
         for number, task in enumerate(tasks)
     )
+
+
+@contextmanager
+def own_hints() -> Iterator[None]:
+    """Replace the hint of an error that names a preset: training has none."""
+    try:
+        yield
+    except DataError as error:
+        if "--preset" not in error.fix:
+            raise
+        option = error.field if error.field.startswith("--") else "--data"
+        fix = f"give a local copy: {option} PATH"
+        raise DataError(error.field, error.value, error.problem, fix) from error
 
 
 def _each(option: str, given: Sequence[Any] | None, count: int, default: Any) -> list[Any]:

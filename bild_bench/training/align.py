@@ -21,6 +21,7 @@ from bild_bench.training.greedy import Large, load_large
 from bild_bench.training.job import (
     ALIGNMENT,
     CALIBRATION,
+    RECORD,
     Calibration,
     Job,
     make_folder,
@@ -53,8 +54,10 @@ def align(job: Job, announce: Announce) -> dict[str, Any]:
     end = None if job.recipe.max_time is None else time.time() + 60 * job.recipe.max_time
     checkpoints = _checkpoints(job, calibration, announce)
     plan = make_plan(job, calibration.share, announce)
-    _open(job, calibration, checkpoints, plan)
-    with lock(job.out):
+    if not (job.out / ALIGNMENT).is_file():
+        make_folder(job.out, (f"{ALIGNMENT}.part",), "is not empty and holds no alignment")
+    with lock(job.out, "--out"):
+        _open(job, calibration, checkpoints, plan)
         _decode_missing(job, calibration, checkpoints["small"], plan, end, announce)
         _note(job, decoding=cost(job.out))
     left = None if end is None else (end - time.time()) / 60
@@ -77,12 +80,16 @@ def _checkpoints(job: Job, calibration: Calibration, announce: Announce) -> dict
 
 
 def _open(job: Job, calibration: Calibration, checkpoints: Mapping[str, Checkpoint], plan: Plan) -> None:
-    """Make the folder, or check that it holds this same alignment."""
+    """Begin the record, or check that the folder holds this same alignment.
+
+    What ended before its first shard holds nothing: any alignment may begin in its place.
+    """
     described = job.described()
     names = (*asdict(calibration), "sources", "source_limit", "target_limit", "seed")
     asked = {"small": job.init, **{name: described[name] for name in names}}
     found = {role: checkpoint.fingerprint for role, checkpoint in checkpoints.items()} | {"data": plan.fingerprint}
-    if (job.out / ALIGNMENT).is_file():
+    begun = any((job.out / CALIBRATION).glob("*.parquet")) or (job.out / RECORD).is_file()
+    if (job.out / ALIGNMENT).is_file() and begun:
         kept = read_record(job.out, ALIGNMENT)
         refuse_another(job.out, kept["asked"], asked)
         for name, now in found.items():
@@ -90,8 +97,7 @@ def _open(job: Job, calibration: Calibration, checkpoints: Mapping[str, Checkpoi
                 problem = f"is not what it was when {job.out} was begun"
                 raise UsageError(f"--{name}", asked.get(name, now), problem, "choose another --out")
         return
-    make_folder(job.out, (f"{ALIGNMENT}.part",), "is not empty and holds no alignment")
-    with writing(job.out):
+    with writing(job.out, "--out"):
         record = {"asked": asked, "found": found, "texts": plan.texts, "command": job.command, "finished": False}
         write_record(job.out, record, ALIGNMENT)
 

@@ -45,6 +45,11 @@ class Batches(Dataset[dict[str, Tensor]]):
         written = _padded([(self._start, *text.target[:-1]) for text in texts], self._pad)
         return {"input_ids": sources, "attention_mask": mask, "decoder_input_ids": written, "labels": labels}
 
+    @property
+    def texts(self) -> int:
+        """Texts of all batches; one that comes twice counts twice."""
+        return sum(map(len, self._batches))
+
     def seen(self, batches: int) -> dict[str, int]:
         """Texts, source_tokens and target_tokens of the first so many batches, padding not counted."""
         texts = [self._texts[row] for rows in self._batches[:batches] for row in rows]

@@ -119,7 +119,7 @@ def decode(large: Large, job: Job, shards: Sequence[Shard], budget: int, end: fl
     """
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     begun = time.time()
-    for shard in tracked("decoding", shards[rank::world], SHARD, show=rank == 0):
+    for shard in tracked("decoding", shards[rank::world], show=rank == 0):
         if end is not None and time.time() >= end:
             return
         table = _decoded(large, job, shard, budget)
@@ -160,33 +160,41 @@ def cost(out: Path) -> dict[str, float]:
 def read_calibrated(job: Job, model: Any, tokenizer: Any) -> list[Learned]:
     """The stored texts, ready to train on: targets are the large model's own ids, never its text encoded anew.
 
+    A text that was cut is no target: it is most often a loop (docs/DECISIONS.md).
+
     Args:
         model: the small one; it may have fewer positions than the large one.
         tokenizer: of both.
 
     Raises:
-        DataError: a shard is damaged or missing.
+        DataError: a shard is damaged or missing, or every text of a task was cut.
     """
-    told = read_record(job.out, ALIGNMENT)["texts"]
-    found = []
+    record, found = read_record(job.out, ALIGNMENT), []
     for task, source in enumerate(job.sources, 1):
         sizes = fitting(_sizes(job, source), model)
-        texts, counts = {}, told[task - 1]
+        texts, counts = {}, record["texts"][task - 1]
         for kind in ("train", "validation"):
-            texts[kind] = tuple(_read(job.out, _stem(task, kind), source.prefix, tokenizer, sizes))
-            if len(texts[kind]) != counts[kind]:
-                problem = f"holds {len(texts[kind]):,} of {counts[kind]:,} {kind} texts"
+            stored = list(_read(job.out, _stem(task, kind), source.prefix, tokenizer, sizes))
+            if len(stored) != counts[kind]:
+                problem = f"holds {len(stored):,} of {counts[kind]:,} {kind} texts"
                 raise DataError("--out", str(job.out / CALIBRATION), problem, "run the same align command again")
+            texts[kind] = tuple(text for text, cut in stored if not cut)
+            if not texts[kind]:
+                problem = f"ran into the length limit on all {len(stored):,} {kind} texts of {source.task.name}"
+                fix = "give a trained model, or raise --target-limit"
+                raise DataError("--large", record["asked"]["large"], problem, fix)
         found.append(Learned(source, counts["label"], counts["fingerprint"], **texts, dropped=counts["dropped"]))
     return found
 
 
-def _read(out: Path, stem: str, prefix: str, tokenizer: Any, sizes: tuple[int, int]) -> Iterator[Encoded]:
+def _read(out: Path, stem: str, prefix: str, tokenizer: Any, sizes: tuple[int, int]) -> Iterator[tuple[Encoded, bool]]:
+    """Each text, and whether it was cut."""
     for path in sorted((out / CALIBRATION).glob(f"{stem}-*.parquet")):
         rows = load_table(path, _SCHEMA).to_pylist()
         sources = encode_sources([row["source"] for row in rows], prefix, tokenizer, sizes[0])
         yield from (
-            Encoded(tuple(ids), tuple(row["target_ids"][: sizes[1]])) for ids, row in zip(sources, rows, strict=True)
+            (Encoded(tuple(ids), tuple(row["target_ids"][: sizes[1]])), row["cut"])
+            for ids, row in zip(sources, rows, strict=True)
         )
 
 
@@ -194,8 +202,6 @@ def _decoded(large: Large, job: Job, shard: Shard, budget: int) -> pa.Table:
     source = job.sources[shard.task - 1]
     sizes = fitting(_sizes(job, source), large.model)
     sources = encode_sources([text.source for text in shard.examples], source.prefix, large.tokenizer, sizes[0])
-    # A text that reaches the limit is kept as it is: it is what the large model writes there, token for token, and
-    # without them the small one would learn from short texts only. It gets no end token, since none was written.
     targets = greedy(large, sources, sizes[1], budget)
     return pa.Table.from_pylist(
         [

@@ -69,8 +69,7 @@ def _alignment(told: Mapping[str, Any], trained: Mapping[str, int], seconds: flo
     yield (
         f"The targets are no references but greedy texts of {large} (fingerprint {told['found']['large']}) on "
         f"{100 * share:g} % of the training sources. Started from {small} (fingerprint {told['found']['small']}). "
-        f"{decoding['cut']:,} of the {decoding['texts']:,} texts reached the length limit; they are kept, without an "
-        "end token."
+        f"{decoding['cut']:,} of the {decoding['texts']:,} texts reached the length limit and are no targets."
     )
     yield ""
     yield "| half | texts | source tokens | target tokens | minutes |"

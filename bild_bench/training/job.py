@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from bild_bench.directories import LOCK
 from bild_bench.errors import DataError, UsageError, unknown_name
 from bild_bench.parquet import writing
+from bild_bench.training.callbacks import CHECKPOINTS, last_checkpoint
 from bild_bench.training.recipe import Recipe
 from bild_bench.training.sizes import SIZES
 from bild_bench.training.texts import Source
@@ -18,6 +20,7 @@ from bild_bench.training.texts import Source
 RECORD = "training.json"
 ALIGNMENT = "alignment.json"
 CALIBRATION = "calibration"
+OWN_TOKENIZER = "tokenizer"
 # What may change from call to call without changing the weights that come out, or is the way to get more of them.
 _FREE = ("max_time",)
 
@@ -104,19 +107,32 @@ class Job:
         return plain
 
 
+def prepare_folder(job: Job) -> None:
+    """Make the run's folder, unless it is there.
+
+    Raises:
+        UsageError: it holds something else, or cannot be made.
+    """
+    if not (job.out / RECORD).is_file():
+        # A killed process may have left the draft of its first record.
+        written = (f"{RECORD}.part", *(() if job.calibration is None else (ALIGNMENT, CALIBRATION)))
+        make_folder(job.out, written, "is not empty and holds no training run")
+
+
 def open_folder(job: Job, found: Mapping[str, Any]) -> None:
-    """Make the run's folder, or check that it holds this same run.
+    """Begin the run's record, or check that the folder holds this same run. Call within `directories.lock`.
+
+    What ended before its first checkpoint holds nothing: any run may begin in its place.
 
     Args:
         found: fingerprints of what the request names; they must not have changed either.
 
     Raises:
-        UsageError: the folder holds another run, or cannot be made.
+        UsageError: the folder holds another run.
         DataError: its record is damaged, or what the request names has changed.
     """
-    path = job.out / RECORD
     wanted = {**job.described(), "found": dict(found)}
-    if path.is_file():
+    if (job.out / RECORD).is_file() and _holds_work(job):
         kept = read_record(job.out)["asked"]
         refuse_another(job.out, kept, wanted)
         for role, now in found.items():
@@ -125,11 +141,19 @@ def open_folder(job: Job, found: Mapping[str, Any]) -> None:
                 fix = "put the old ones back, or choose another --out"
                 raise DataError(f"--{role}", getattr(job, role), problem, fix)
         return
-    # A killed process may have left the draft of its first record.
-    written = (f"{RECORD}.part", *(() if job.calibration is None else (ALIGNMENT, CALIBRATION)))
-    make_folder(job.out, written, "is not empty and holds no training run")
-    with writing(job.out):
+    with writing(job.out, "--out"):
+        if job.vocab_size is not None:
+            # It may come from other texts.
+            shutil.rmtree(job.out / OWN_TOKENIZER, ignore_errors=True)
         write_record(job.out, {"asked": wanted, "command": job.command, "finished": False})
+
+
+def _holds_work(job: Job) -> bool:
+    """Whether a run in the job's folder left anything that another one would spoil."""
+    if job.calibration is None and (job.out / ALIGNMENT).is_file():
+        return True
+    trained = (job.out / "model.safetensors").is_file() or last_checkpoint(job.out / CHECKPOINTS) is not None
+    return trained or bool(read_record(job.out)["finished"])
 
 
 def make_folder(out: Path, allowed: Collection[str], problem: str) -> None:
@@ -142,7 +166,7 @@ def make_folder(out: Path, allowed: Collection[str], problem: str) -> None:
     Raises:
         UsageError: there are others, or it cannot be made.
     """
-    with writing(out):
+    with writing(out, "--out"):
         out.mkdir(parents=True, exist_ok=True)
         if any(entry.name not in (LOCK, *allowed) for entry in out.iterdir()):
             raise UsageError("--out", str(out), problem, "choose another folder")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.multiprocessing import get_context
 from torch.multiprocessing.spawn import ProcessException, ProcessExitedException, start_processes
 
@@ -51,9 +52,11 @@ def _member(
         "LOCAL_WORLD_SIZE": str(count),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
-        # What accelerate would set, with a warning from each process.
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
     }
+    if "OMP_NUM_THREADS" not in os.environ:
+        # As accelerate would do, with a warning from each process. torch is loaded, and reads the variable no more.
+        torch.set_num_threads(max(1, torch.get_num_threads() // count))
+        os.environ["OMP_NUM_THREADS"] = str(torch.get_num_threads())
     try:
         work(*arguments)
         _leave_group()

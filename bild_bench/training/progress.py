@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence, Sized
+from typing import Protocol, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-Item = TypeVar("Item")
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 
-def tracked(name: str, items: Sequence[Item], size: int, show: bool) -> Iterator[Item]:
-    """The items, their progress shown on stderr.
+class Portion(Protocol):
+    """Texts that are done together, such as a shard."""
+
+    @property
+    def examples(self) -> Sized: ...
+
+
+Item = TypeVar("Item", bound=Portion)
+
+
+def tracked(name: str, items: Sequence[Item], show: bool = True) -> Iterator[Item]:
+    """The items, their progress shown on stderr in texts.
 
     Args:
-        size: texts of an item.
-        show: whether to show it; of several processes only one does.
+        items: this process's own.
+        show: whether to show it; of several processes only one does, and tells its own share.
     """
-    console, began = Console(stderr=True), time.monotonic()
+    console, began, world = Console(stderr=True), time.monotonic(), int(os.environ.get("WORLD_SIZE", "1"))
+    title = name if world == 1 else f"{name}, one of {world} processes"
     columns = (
-        TextColumn(name),
+        TextColumn(title),
         BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(f"x {size} texts"),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} texts"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
     )
+    done, total = 0, sum(len(item.examples) for item in items)
     with Progress(*columns, console=console, disable=not show or not console.is_terminal) as progress:
-        bar = progress.add_task(name, total=len(items))
-        for number, item in enumerate(items, 1):
+        bar = progress.add_task(title, total=total)
+        for item in items:
             yield item
-            progress.advance(bar)
+            done += len(item.examples)
+            progress.update(bar, completed=done)
             if show and not console.is_terminal:
-                left = (time.monotonic() - began) / number * (len(items) - number) / 60
-                console.print(f"{name}: {number:,} of {len(items):,} x {size} texts, about {left:.1f} min left")
+                left = (time.monotonic() - began) / done * (total - done) / 60
+                line = f"{title}: {done:,} of {total:,} texts, about {left:.1f} min left"
+                console.print(line, markup=False, soft_wrap=True)

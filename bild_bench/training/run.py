@@ -18,7 +18,7 @@ from bild_bench.training.batches import Batches, BatchSize, training_batches, va
 from bild_bench.training.calibration import read_calibrated
 from bild_bench.training.callbacks import CHECKPOINTS, last_checkpoint, remove_unfinished
 from bild_bench.training.classifier import ExitClassifier, summed_classifier_loss
-from bild_bench.training.job import ALIGNMENT, Job, open_folder, read_record, write_record
+from bild_bench.training.job import ALIGNMENT, Job, open_folder, prepare_folder, read_record, write_record
 from bild_bench.training.objectives import loss_weights, summed_loss
 from bild_bench.training.processes import run_in_processes
 from bild_bench.training.saving import save_finished
@@ -40,8 +40,10 @@ def train(job: Job, announce: Announce) -> dict[str, Any]:
     Raises:
         UsageError, DataError: something asked for is not there or not allowed. RunError: training failed.
     """
-    open_folder(job, fingerprints(job, announce))
-    with lock(job.out):
+    found = fingerprints(job, announce)
+    prepare_folder(job)
+    with lock(job.out, "--out"):
+        open_folder(job, found)
         if read_record(job.out)["finished"]:
             announce(f"{job.out} is finished already")
         else:
@@ -76,7 +78,7 @@ def work(job: Job, announce: Announce) -> None:
         _keep_texts(job, parts)
     training, validation = _batches(job, parts, tokenizer.pad_token_id, model.config.decoder_start_token_id)
     trained, summed = _objective(job, model)
-    tell(f"{len(training):,} batches of {sum(len(part.train) for part in parts):,} texts")
+    tell(_extent(job, training, parts))
     history, stopped = fit(trained, summed, training, validation, job.recipe, job.out)
     if first:
         record = read_record(job.out)
@@ -133,6 +135,18 @@ def _batches(job: Job, parts: Sequence[Learned], pad: int, start_id: int) -> tup
         for number, part in enumerate(parts, 1)
     }
     return Batches(texts, rows, pad, start_id), validation
+
+
+def _extent(job: Job, training: Batches, parts: Sequence[Learned]) -> str:
+    """Such as "5,000 steps of 2 batches over 29,000 texts, 20.3 epochs"."""
+    shared = job.recipe.processes * job.recipe.accumulate
+    steps = len(training) // shared
+    texts = sum(len(part.train) for part in parts)
+    epochs = training.texts / sum(max(1, round(part.source.weight * len(part.train))) for part in parts)
+    return (
+        f"{steps:,} step{'s' * (steps != 1)} of {shared} batch{'es' * (shared != 1)} over {texts:,} texts, "
+        f"{epochs:.1f} epochs"
+    )
 
 
 def _objective(job: Job, model: Any) -> tuple[nn.Module, Callable[[Any, Tensor], Tensor]]:

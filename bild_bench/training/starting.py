@@ -7,16 +7,15 @@ from typing import Any
 
 from torch import nn
 
-from bild_bench.data import load_examples
 from bild_bench.models.checkpoint import find_checkpoint
 from bild_bench.models.choice import ModelChoice
 from bild_bench.models.library import load_model, load_tokenizer, require_encoder_decoder
-from bild_bench.training.job import Job
+from bild_bench.training.job import OWN_TOKENIZER, Job
 from bild_bench.training.objectives import check_layered
 from bild_bench.training.sizes import new_model, train_tokenizer
+from bild_bench.training.texts import load_split
 
 Announce = Callable[[str], None]
-_OWN_TOKENIZER = "tokenizer"
 
 
 def start(job: Job, announce: Announce) -> tuple[Any, Any]:
@@ -43,7 +42,7 @@ def start(job: Job, announce: Announce) -> tuple[Any, Any]:
 
 def make_tokenizer(job: Job, announce: Announce) -> None:
     """Train the tokenizer that the job asks for, unless that has been done."""
-    folder = job.out / _OWN_TOKENIZER
+    folder = job.out / OWN_TOKENIZER
     if job.vocab_size is None or folder.is_dir():
         return
     announce(f"training a tokenizer of {job.vocab_size:,} pieces")
@@ -67,14 +66,14 @@ def _tokenizer_of_new(job: Job, announce: Announce) -> Any:
         return load_tokenizer(find_checkpoint(ModelChoice(job.tokenizer), "--tokenizer", announce), "--tokenizer")
     import transformers
 
-    folder = job.out / _OWN_TOKENIZER
+    folder = job.out / OWN_TOKENIZER
     return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
 def _texts(job: Job) -> Iterator[str]:
     """Prefixes too, once for each source: their words are in every text that the model will read."""
     for source in job.sources:
-        found = load_examples(source.task, source.data, "train", source.limit, job.recipe.seed, lambda line: None)
+        found = load_split(source, "train", job.recipe.seed, lambda line: None)
         yield source.prefix
         for example in found.examples:
             yield example.source

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bild_bench.data import Example, load_examples
-from bild_bench.errors import DataError, UsageError
+from bild_bench.data import Example, Examples, load_examples
+from bild_bench.errors import BildBenchError, DataError, UsageError
 from bild_bench.tasks import Task
 
 _CHUNK = 10_000
@@ -131,7 +131,7 @@ def read_examples(source: Source, seed: int, announce: Callable[[str], None]) ->
     Raises:
         UsageError, DataError: see `data.load_examples`; DataError too where no text is left.
     """
-    found = load_examples(source.task, source.data, "train", source.limit, seed, announce)
+    found = load_split(source, "train", seed, announce)
     kept = [example for example in found.examples if example.source.strip() and example.references[0].strip()]
     validation, train = _validation(source, kept, seed, announce)
     if not train or not validation:
@@ -169,9 +169,29 @@ def _validation(
         held = set(random.Random(seed).sample(range(len(kept)), min(source.hold_out, len(kept))))
         out = [example for row, example in enumerate(kept) if row in held]
         return out, [example for row, example in enumerate(kept) if row not in held]
-    where = source.data if source.validation is None else source.validation
     if source.validation is None and Path(source.data).is_file():
         fix = "add --hold-out 200, or --validation-data PATH"
         raise DataError("--validation-data", None, f"{source.data} is one file, and not to be validated on", fix)
-    found = load_examples(source.task, where, "validation", None, seed, announce)
+    found = load_split(source, "validation", seed, announce)
     return [text for text in found.examples if text.source.strip() and text.references[0].strip()], kept
+
+
+def load_split(source: Source, split: str, seed: int, announce: Callable[[str], None]) -> Examples:
+    """A source's "train" or "validation" texts.
+
+    Raises:
+        UsageError, DataError: see `data.load_examples`; told by the options of training, of which --split is none.
+    """
+    option, where, limit, fix = "--data", source.data, source.limit, "give texts to train on with --data PATH"
+    if split == "validation":
+        limit, fix = None, "add --hold-out 200, or --validation-data PATH"
+        if source.validation is not None:
+            option, where = "--validation-data", source.validation
+    try:
+        return load_examples(source.task, where, split, limit, seed, announce)
+    except BildBenchError as error:
+        if error.field == "--split":
+            raise DataError(option, where, f"has no {split} texts: {error.problem}", fix) from error
+        if error.field == "--data":
+            raise type(error)(option, error.value, error.problem, error.fix) from error
+        raise
