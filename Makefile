@@ -7,11 +7,13 @@ TORCH_INDEX ?=
 # Options of `make bench`, such as BENCH="--threads 1". See docs/PERFORMANCE.md.
 BENCH ?=
 
-# Where `make embedded` finds its texts, and where it trains. See recipes/embedded_pair.sh.
+# Where `make embedded` and `make study` find their texts, where the first trains and the second finds what was trained.
+# See recipes/embedded_pair.sh and docs/STUDY.md.
 DATA ?=
 OUT ?= models/embedded
+MODELS ?= models/study
 
-.PHONY: install demo test bench bench-gpu embedded lint format build clean help
+.PHONY: install demo test bench bench-gpu study embedded lint format build clean help
 
 # torch goes first and alone: its own index, if one is given, has no other package.
 $(BIN)/bild-bench: pyproject.toml constraints.txt
@@ -30,13 +32,21 @@ test: install ## run the tests
 	$(BIN)/python -m pytest -n auto
 
 # CTranslate2 is a yardstick and nothing else: without it its rows are empty.
-bench: install ## measure speed against other decoders (10 minutes, idle machine): results/bench, docs/PERFORMANCE.md
+bench: install ## measure speed against other decoders, and memory (15 minutes, idle machine): results/bench, docs/PERFORMANCE.md
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt ctranslate2
 	$(BIN)/python -m bench.cpu $(BENCH)
 	$(BIN)/python -m bench.table
 
 bench-gpu: install ## measure exactness and speed on an NVIDIA GPU (10 minutes): results/reference, docs/PERFORMANCE.md
 	$(BIN)/python -m bench.gpu $(BENCH)
+
+study: install ## re-make the paper's tables: make study DATA=DIR MODELS=DIR (idle machine): results/study, docs/STUDY.md
+	@test -n "$(DATA)" || { echo "DATA: not given: the folder of texts; see docs/STUDY.md" >&2; exit 2; }
+	$(BIN)/python -m study.run --data "$(DATA)" --models "$(MODELS)"
+	$(BIN)/python -m study.agree results/study/study.parquet || true
+	cp results/study/study.parquet results/study/study-operations.parquet results/reference/
+	$(BIN)/python -m study.page
+	$(BIN)/bild-bench report results/study/*/test --plots docs/images/study >/dev/null
 
 embedded: install ## train the pair that comes with the package: make embedded DATA=DIR (two hours)
 	@test -n "$(DATA)" || { echo "DATA: not given: the folder of training texts; see recipes/embedded_pair.sh" >&2; exit 2; }

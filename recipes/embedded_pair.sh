@@ -15,25 +15,28 @@ mkdir -p "$OUT"
 
 # Bfloat16 products where the processor has them (twice as fast here); weights stay float32.
 mixed() {
-    command=$1
-    shift
+    command=$1 synopses=$2
+    shift 2
     "$BIN/bild-bench" "$command" --task custom,custom,custom \
         --data "$OUT/tatoeba" --data "$DATA/debian_de_en/train.parquet" --data "$DATA/debian_synopsis/train.parquet" \
         --validation-data "$OUT/tatoeba/validation.jsonl" --validation-data "$DATA/debian_de_en/val.jsonl" \
         --validation-data "$DATA/debian_synopsis/val.jsonl" \
-        --prefix "$TRANSLATE" --prefix "$TRANSLATE" --prefix "$SUMMARIZE" --weight 1 --weight 1 --weight 0.5 \
+        --prefix "$TRANSLATE" --prefix "$TRANSLATE" --prefix "$SUMMARIZE" --weight 1 --weight 1 --weight "$synopses" \
         --source-limit 128 --target-limit 128 --precision bfloat16 --threads 1 --processes 2 "$@"
 }
 
-# In two stages each, only because the first turned out to be short: the loss was still falling.
-mixed train --size big --vocab-size 6000 --steps 3600 --every 300 --out "$OUT/large-first"
-mixed train --init "$OUT/large-first" --steps 1200 --every 300 --rate 0.03 --out "$OUT/large"
-mixed train --size little --tokenizer "$OUT/large" --steps 4000 --every 500 --rate 0.08 --out "$OUT/small-first"
-mixed train --init "$OUT/small-first" --steps 6000 --every 500 --rate 0.05 --out "$OUT/small"
+# In stages, only because each turned out to be short: the losses were still falling.
+mixed train 0.5 --size big --vocab-size 6000 --steps 3600 --every 300 --out "$OUT/large-1"
+mixed train 0.5 --init "$OUT/large-1" --steps 1200 --every 300 --rate 0.03 --out "$OUT/large-2"
+mixed train 1 --init "$OUT/large-2" --steps 1600 --every 400 --rate 0.04 --dropout 0.05 --out "$OUT/large"
+mixed train 0.5 --size little --tokenizer "$OUT/large-1" --steps 4000 --every 500 --rate 0.08 --out "$OUT/small-1"
+mixed train 0.5 --init "$OUT/small-1" --steps 6000 --every 500 --rate 0.05 --out "$OUT/small-2"
+mixed train 1 --init "$OUT/small-2" --steps 3000 --every 1000 --rate 0.05 --dropout 0 --out "$OUT/small"
 
 # There is no pre-trained little model to align, so the trained one goes on. The control goes on for as many steps, on the
 # references.
-mixed align --large "$OUT/large" --small "$OUT/small" --share 0.4 --steps 2000 --every 500 --rate 0.02 --out "$OUT/aligned"
-mixed train --init "$OUT/small" --steps 2000 --every 500 --rate 0.02 --out "$OUT/control"
+mixed align 1 --large "$OUT/large" --small "$OUT/small" --share 0.4 --steps 2500 --every 500 --rate 0.03 --dropout 0 \
+    --out "$OUT/aligned"
+mixed train 1 --init "$OUT/small" --steps 2500 --every 500 --rate 0.03 --dropout 0 --out "$OUT/control"
 
 "$BIN/python" recipes/pack_embedded.py "$OUT"

@@ -18,18 +18,23 @@ alone() {
         --out "$OUT/scores/$name-aligned" >/dev/null
     "$BIN/python" recipes/held_out_scores.py "$OUT/scores/$name" "$OUT/scores/$name-aligned"
 }
+# BiLD with the control and with the aligned model: by confidence, and with the large model called every three drafts.
 rollbacks() {
     name=$1
     shift
-    "$BIN/bild-bench" sweep --task custom --threads 1 --mode bild --alpha-fb 0.5 --alpha-rb 2 --large $PAIR/large \
-        --small "$OUT/control,$PAIR/aligned" "$@" --out "$OUT/scores/rollbacks-$name" >/dev/null
-    "$BIN/python" recipes/rollback_difference.py "$OUT/scores/rollbacks-$name"
+    for settings in "--alpha-fb 0.5 --alpha-rb 2" "--alpha-fb 0 --max-draft 3 --alpha-rb 2"; do
+        folder="$OUT/scores/rollbacks-$name$(echo "$settings" | tr -d ' ')"
+        # shellcheck disable=SC2086
+        "$BIN/bild-bench" sweep --task custom --threads 1 --mode bild $settings --large $PAIR/large \
+            --small "$OUT/control,$PAIR/aligned" "$@" --out "$folder" >/dev/null
+        "$BIN/python" recipes/rollback_difference.py "$folder"
+    done
 }
 
 alone tatoeba --data "$OUT/tatoeba/test.jsonl" --prefix "$TRANSLATE"
 alone debian --data "$DATA/debian_de_en/test.jsonl" --prefix "$TRANSLATE"
 alone synopsis --data "$DATA/debian_synopsis/test.jsonl" --prefix "$SUMMARIZE" --metric rougeL
-"$BIN/python" recipes/first_sentence.py "$DATA/debian_synopsis/test.jsonl"
+"$BIN/python" recipes/first_sentence.py "$DATA/debian_synopsis/test.jsonl" --experiment "$OUT/scores/synopsis"
 rollbacks tatoeba --data "$OUT/tatoeba/test.jsonl" --prefix "$TRANSLATE"
 rollbacks debian --data "$DATA/debian_de_en/test.jsonl" --prefix "$TRANSLATE"
 rollbacks synopsis --data "$DATA/debian_synopsis/test.jsonl" --prefix "$SUMMARIZE" --metric rougeL

@@ -1,0 +1,1 @@
+"""The paper's tables re-made on real text with our own models: `make study`, docs/STUDY.md."""

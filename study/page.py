@@ -1,0 +1,88 @@
+"""Writes the study's tables into docs/STUDY.md and README.md: python -m study.page [FOLDER]."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bild_bench.errors import BildBenchError, DataError
+from study import operations, sections
+from study.cells import behind, figures_table, operations_table
+from study.rows import Row, load
+
+END = "<!-- study: end -->"
+REFERENCE = Path("results/reference")
+PAGES = (Path("docs/STUDY.md"), Path("README.md"))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0, or 3 after one line that says what is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m study.page", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=REFERENCE, help="holds what `make study` wrote")
+    given = parser.parse_args(arguments)
+    try:
+        tables = all_tables(given.folder)
+        for page in PAGES:
+            page.write_text(rewritten(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    except BildBenchError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def all_tables(folder: Path) -> dict[str, str]:
+    """Name of a place in a page -> what belongs there.
+
+    Raises:
+        DataError: a file of results is missing or damaged.
+    """
+    rows, date, environment = load(folder / "study.parquet")
+    tables = {"measured": described(rows, date, environment)}
+    for name, section in sections.SECTIONS.items():
+        picked = section(rows)
+        tables[name] = "\n\n".join([figures_table(picked), behind(picked)])
+    tables["summary"] = figures_table(sections.summary(rows))
+    tables["operations"] = operations_table(operations.load(folder / operations.FILE))
+    return tables
+
+
+def described(rows: Sequence[Row], date: str, environment: Mapping[str, Any]) -> str:
+    """The machine, the libraries and the scores' signatures."""
+    parts = [
+        f"Measured {date} on {environment['cpu_model']}, 1 thread of {environment['cores']} cores",
+        f"float32, torch {environment['torch']}, transformers {environment['transformers']}",
+        f"commit {str(environment['git_revision'])[:10]}" + (" with changes" if environment["git_dirty"] else ""),
+    ]
+    busy = environment.get("busy")
+    signatures = dict.fromkeys(row.signature for row in rows if row.signature)
+    lines = ["; ".join(parts) + "." + ("" if busy is None else f" **{busy}**")]
+    return "\n\n".join([*lines, "Signatures: " + "; ".join(f"`{signature}`" for signature in signatures) + "."])
+
+
+def rewritten(page: str, tables: Mapping[str, str]) -> str:
+    """The page with what lies between each pair of its markers replaced.
+
+    Raises:
+        DataError: a marker without its end, or of a table that there is not.
+    """
+    for name in _named(page):
+        if name not in tables:
+            raise DataError("page", name, f"is no table (there are: {', '.join(tables)})", "correct the marker")
+        before, begin, rest = page.partition(f"<!-- study: {name} -->")
+        _, end, after = rest.partition(END)
+        if not end:
+            raise DataError("page", name, f"lacks its {END}", "put it where the table ends")
+        page = f"{before}{begin}\n{tables[name]}\n{END}{after}"
+    return page
+
+
+def _named(page: str) -> list[str]:
+    starts = page.split("<!-- study: ")[1:]
+    return [name for name in (start.partition(" -->")[0] for start in starts) if name != "end"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
