@@ -46,7 +46,10 @@ study: install ## re-make the paper's tables: make study DATA=DIR MODELS=DIR (id
 	$(BIN)/python -m study.agree results/study/study.parquet || true
 	cp results/study/study.parquet results/study/study-operations.parquet results/reference/
 	$(BIN)/python -m study.page
-	$(BIN)/bild-bench report results/study/*/test --plots docs/images/study >/dev/null
+	for trial in captions synopses early-exit calm nucleus peers; do \
+	    $(BIN)/bild-bench report results/study/$$trial/test --plots results/study/plots/$$trial >/dev/null && \
+	    cp results/study/plots/$$trial/01-custom-pareto.svg docs/images/study-$$trial.svg || exit 1; \
+	done
 
 embedded: install ## train the pair that comes with the package: make embedded DATA=DIR (two hours)
 	@test -n "$(DATA)" || { echo "DATA: not given: the folder of training texts; see recipes/embedded_pair.sh" >&2; exit 2; }

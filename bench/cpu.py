@@ -17,7 +17,7 @@ from bild_bench.decoding.bild import BildSettings
 from bild_bench.errors import BildBenchError, RunError, UsageError
 from bild_bench.measure.environment import busy_reason, describe_environment, load_average
 
-PARTS = ("t5-small", "t5-large", "embedded", "trained", "commands")
+PARTS = ("t5-small", "t5-large", "embedded", "trained", "commands", "memory")
 
 # Texts of each shape: a large model's are few, since each takes ten seconds by all contestants.
 _TEXTS = {"t5-small": 16, "t5-large": 6}
@@ -76,6 +76,10 @@ def _part(part: str, given: argparse.Namespace, announce: Announce) -> list[Figu
         from bench.commands import command_figures
 
         return command_figures(given.bench_dir, announce)
+    if part == "memory":
+        from bench.memory import memory_figures
+
+        return memory_figures(given.memory_texts, announce)
     if part == "trained":
         return _trained(given, announce)
     if part == "embedded":
@@ -145,6 +149,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--data", help="texts of the trained pair, with the columns source and target")
     parser.add_argument("--texts", type=int, default=80, help="texts of each pair that are measured")
     parser.add_argument("--sweep-texts", type=int, default=60, help="other texts, to find thresholds on")
+    parser.add_argument("--memory-texts", type=int, default=10_000, help="texts on which memory is watched")
     kinds: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("ALPHA_FB", "ALPHA_RB")}
     parser.add_argument("--no-loss-at", help="thresholds without loss, instead of a sweep", **kinds)
     parser.add_argument("--one-point-at", help="thresholds at a loss of one point, instead of a sweep", **kinds)
@@ -158,6 +163,7 @@ def _told(given: argparse.Namespace) -> dict[str, Any]:
         "threads": given.threads,
         "texts": given.texts,
         "sweep_texts": given.sweep_texts,
+        "memory_texts": given.memory_texts,
         "only": list(given.only),
         "no_loss_at": given.no_loss_at,
         "one_point_at": given.one_point_at,

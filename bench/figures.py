@@ -29,7 +29,7 @@ class Figure:
         target: what is to be reached; None for the record only.
         bound: whether the target is a floor or a ceiling.
         reached: None without a figure or a target.
-        unit: "x" for ratios of times, "share" for parts of one, "s" for seconds.
+        unit: "x" for ratios of times, "share" for parts of one, "s" for seconds, "MB" for 10^6 bytes.
         texts: how many the figure rests on.
         note: what else one must know.
     """

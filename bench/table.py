@@ -1,4 +1,4 @@
-"""Rewrites the table of docs/PERFORMANCE.md from a Parquet file of `bench.cpu`: python -m bench.table [PARQUET]."""
+"""Rewrites the table of docs/PERFORMANCE.md from Parquet files of `bench.cpu`: python -m bench.table [PARQUET …]."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _HEADER = ("what", "shape", "contestant", "figure", "95 % interval", "target", "
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, or 3 after one line that says what is wrong."""
     parser = argparse.ArgumentParser(prog="python -m bench.table", description=__doc__)
-    parser.add_argument("parquet", nargs="?", type=Path, help="the newest of results/bench by default")
+    parser.add_argument("parquet", nargs="*", type=Path, help="one table each; the newest of results/bench by default")
     parser.add_argument("--page", type=Path, default=PAGE)
     given = parser.parse_args(arguments)
     try:
-        path = newest(RESULTS) if given.parquet is None else given.parquet
+        tables = [markdown(*load(path)) for path in given.parquet or [newest(RESULTS)]]
         page = given.page.read_text(encoding="utf-8")
-        given.page.write_text(rewritten(page, markdown(*load(path))), encoding="utf-8")
+        given.page.write_text(rewritten(page, "\n\n".join(tables)), encoding="utf-8")
     except BildBenchError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from bench import exactness, figures, gpu, gpu_rows, kernels, pairs, shapes, table
+from bench import exactness, figures, gpu, gpu_rows, kernels, pairs, shapes
 from bench.exactness import Compared, compared
 from bench.figures import Figure
 from bench.interleave import Turn
@@ -20,14 +20,9 @@ from bench.steps import LIBRARY, OURS
 from bild_bench.decoding.bild import BildSettings
 from bild_bench.errors import DataError
 from bild_bench.measure.ceilings import Ceilings
+from tests.made_benches import ROW, TINY, quiet
 
-TINY = {**shapes.T5, "vocab_size": 64, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_heads": 2, "num_layers": 2}
 TINY_MT5 = {**shapes.MT5, "vocab_size": 64, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_heads": 2, "num_layers": 2}
-ROW = Figure("vanilla", "t5", "over x", 3.0, 2.5, 3.5, 2.0, "at least", True, "x", 2, "")
-
-
-def quiet(line: str) -> None:
-    pass
 
 
 @pytest.fixture
@@ -247,10 +242,3 @@ def test_all_drafts_are_kept_at_the_bound() -> None:
     """The settings by which a window is always 7 drafts and 8 rows."""
     assert (gpu_rows.ALL_KEPT.alpha_fb, gpu_rows.ALL_KEPT.max_draft) == (0.0, 7)
     assert math.isinf(gpu_rows.ALL_KEPT.alpha_rb)
-
-
-def test_the_cpus_page_names_no_gpu() -> None:
-    environment = {"cpu_model": "a CPU", "cores": 2, "threads": 2, "git_revision": "0", "git_dirty": False}
-    assert table.described("d", {**environment, "gpu_name": None}).startswith("Measured d on a CPU, 2 cores; 2 threads")
-    on_gpu = table.described("d", {**environment, "gpu_name": "T4", "gpu_driver": "570"})
-    assert on_gpu.startswith("Measured d on T4 (driver 570, host a CPU, 2 cores); 2 threads; ")

@@ -52,6 +52,12 @@ def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) 
     return path
 
 
+def left_out(problem: str) -> str:
+    """The one line that a user reads."""
+    silence = "(--session fast or BILD_BENCH_NATIVE=0 silences this)"
+    return f"the native decoder is left out, and PyTorch used instead: {problem} {silence}"
+
+
 def opened(folder: Path, **options: Any) -> tuple[dict[str, Any], list[str]]:
     lines: list[str] = []
     choice = PairChoice("one", ModelChoice(str(folder)), None, "")
@@ -97,7 +103,7 @@ def test_no_compiler_is_one_remark_and_the_fast_session(tmp_path: Path, monkeypa
     folder = save_t5(tmp_path / "t5")
     record, lines = opened(folder)
     assert (record["session"], record["session_not_native"]) == ("fast", problem)
-    assert lines == [f"the native decoder is left out, and PyTorch used instead: {problem}"]
+    assert lines == [left_out(problem)]
     again, silent = opened(folder)
     assert (again, silent) == (record, [])
     assert check_native().status == "warn"
@@ -109,10 +115,35 @@ def test_a_compiler_that_fails_is_one_remark(tmp_path: Path, monkeypatch: pytest
     lines: list[str] = []
     found = native_library(lines.append)
     assert found.library is None
-    assert found.problem == f"{compiler} failed: x.h:1: error: no such thing"
-    assert lines[1:] == [f"the native decoder is left out, and PyTorch used instead: {found.problem}"]
+    assert found.problem == f"CXX={compiler} failed: x.h:1: error: no such thing"
+    assert lines[1:] == [left_out(found.problem)]
     assert native_library(lines.append) is found
     assert len(lines) == 2
+
+
+@pytest.mark.parametrize("named", ["/nonexistent", "/nonexistent -O2", '"unbalanced'])
+def test_a_compiler_that_is_not_there_is_named_and_not_replaced(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", named)
+    lines: list[str] = []
+    assert native_library(lines.append).problem == f"CXX={named} is no program that can be run"
+    assert lines == [left_out(f"CXX={named} is no program that can be run")]
+
+
+def test_a_compiler_that_always_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = fake_compiler(tmp_path, monkeypatch, "exit 1")
+    record, lines = opened(save_t5(tmp_path / "t5"))
+    problem = f"CXX={compiler} failed when asked for its --version: exit code 1"
+    assert (record["session"], record["session_not_native"]) == ("fast", problem)
+    assert lines == [left_out(problem)]
+    assert opened(tmp_path / "t5", session="fast")[1] == [], "silenced"
+    with pytest.raises(DataError, match=r"the native session cannot run here: CXX=.* failed"):
+        opened(tmp_path / "t5", session="native")
+
+
+def test_cxx_may_have_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = fake_compiler(tmp_path, monkeypatch, "exit 1")
+    monkeypatch.setenv("CXX", f"{compiler} -O2 'a b'")
+    assert build._compiler() == (str(compiler), "-O2", "a b")
 
 
 def test_a_compiler_that_makes_no_library_is_one_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +158,7 @@ def test_a_compiler_that_makes_no_library_is_one_remark(tmp_path: Path, monkeypa
 def test_a_compiler_without_openmp_is_enough(
     made: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = build._compiler()
+    (real,) = build._compiler()
     script = f'for word in "$@"; do [ "$word" = -fopenmp ] && exit 1; done; exec {real} "$@"'
     fake_compiler(tmp_path, monkeypatch, script)
     assert native_library().library is not None

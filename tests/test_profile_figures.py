@@ -69,6 +69,13 @@ def _profile(texts: list[Taken] | None = None) -> dict[str, Any]:
     )
 
 
+def _within_limits(profile: dict[str, Any]) -> dict[str, Any]:
+    """The made-up times are below the made-up limits."""
+    for point in profile["points"]:
+        point["timing"]["over_limit"] = 2.0
+    return profile
+
+
 def _point(profile: dict[str, Any], label: str) -> dict[str, Any]:
     return next(point for point in profile["points"] if point["point"] == label)
 
@@ -146,8 +153,8 @@ def test_the_table_has_every_part_below_its_point() -> None:
 
 
 def test_remarks_warn_of_predictions_that_miss_and_of_nothing_else() -> None:
-    near = " ".join(remarks(_profile(_texts(bild_seconds=18.5))))
-    far = remarks(_profile(_texts(bild_seconds=24.0)))
+    near = " ".join(remarks(_within_limits(_profile(_texts(bild_seconds=18.5)))))
+    far = remarks(_within_limits(_profile(_texts(bild_seconds=24.0))))
 
     assert "warning" not in near
     assert f"more than 15 % off for {BILD.label}" in far[-1]
@@ -155,6 +162,21 @@ def test_remarks_warn_of_predictions_that_miss_and_of_nothing_else() -> None:
     busy["environment"]["busy"] = "The machine was busy."
     assert "warning: The machine was busy." in remarks(busy)
     assert "2 decodings failed" in " ".join(remarks(_profile() | {"errors": ["a", "b"]}))
+
+
+def test_a_time_below_its_limit_is_explained_where_the_table_shows_it() -> None:
+    def warned(over_limit: float | None) -> list[str]:
+        profile = _within_limits(_profile())
+        _point(profile, BILD.label)["timing"]["over_limit"] = over_limit
+        return [line for line in remarks(profile) if "limit" in line]
+
+    (line,) = warned(0.6)
+    assert line.startswith(f"warning: below the limit, where no time can be: {BILD.label}. ")
+    assert "the machine was busy" in line
+    assert "cache" in line
+    # The table shows 0.96 as 1.0x.
+    assert [warned(value) for value in (0.96, 1.0, 4.5, None)] == [[], [], [], []]
+    assert len(warned(0.94)) == 1
 
 
 def test_the_roofline_has_each_call_once_below_both_ceilings() -> None:

@@ -83,6 +83,12 @@ def remarks(profile: Mapping[str, Any]) -> list[str]:
     beyond = [point["point"] for point in profile["points"] if _misses(point["timing"]["decode_error_pct"])]
     if beyond:
         lines.append(f"warning: predicted decoding is more than {TOLERANCE_PCT:g} % off for {', '.join(beyond)}")
+    beaten = [point["point"] for point in profile["points"] if _beats(point["timing"]["over_limit"])]
+    if beaten:
+        lines.append(
+            f"warning: below the limit, where no time can be: {', '.join(beaten)}. The measured ceilings are too low: "
+            "the machine was busy meanwhile, or the weights came from a nearer cache; measure again when it is idle"
+        )
     errors: Sequence[str] = profile["errors"]
     if errors:
         lines.append(f"warning: {len(errors)} decodings failed and are left out (the first: {errors[0]})")
@@ -98,6 +104,11 @@ def _encoder_line(point: Mapping[str, Any]) -> str:
 
 def _misses(error: float | None) -> bool:
     return error is not None and abs(error) > TOLERANCE_PCT
+
+
+def _beats(over_limit: float | None) -> bool:
+    # As it is shown: what the table rounds to 1.0x needs no explanation.
+    return over_limit is not None and round(over_limit, 1) < 1
 
 
 def _part_rates(part: Mapping[str, int], tokens: int) -> dict[str, float | None]:

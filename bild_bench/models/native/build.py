@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -29,7 +30,7 @@ class Native:
     problem: str | None = None
 
 
-# What this process found, by compiler and folder, so that a failure is met and told once.
+# What this process found, by CXX and folder, so that a failure is met and told once.
 _FOUND: dict[tuple[str | None, Path], Native] = {}
 
 
@@ -45,30 +46,51 @@ def native_library(announce: Callable[[str], None] = lambda line: None) -> Nativ
     """
     if os.environ.get(SWITCH) == "0":
         return Native(None, f"switched off by {SWITCH}=0")
-    wanted = _compiler(), cache_folder() / "native"
+    wanted = os.environ.get("CXX"), cache_folder() / "native"
     if wanted not in _FOUND:
-        _FOUND[wanted] = _library(*wanted, announce)
-        if _FOUND[wanted].problem is not None:
-            announce(f"the native decoder is left out, and PyTorch used instead: {_FOUND[wanted].problem}")
+        _FOUND[wanted] = _library(wanted[1], announce)
+        problem = _FOUND[wanted].problem
+        if problem is not None:
+            silence = f"(--session fast or {SWITCH}=0 silences this)"
+            announce(f"the native decoder is left out, and PyTorch used instead: {problem} {silence}")
     return _FOUND[wanted]
 
 
-def _library(compiler: str | None, folder: Path, announce: Callable[[str], None]) -> Native:
-    if compiler is None:
-        return Native(None, "no C++ compiler (g++ or clang++) was found")
+def _library(folder: Path, announce: Callable[[str], None]) -> Native:
     try:
-        return Native(open_library(_compiled(compiler, folder, announce)))
+        return Native(open_library(_compiled(_compiler(), folder, announce)))
     except (_BuildError, OSError, AttributeError) as error:
         return Native(None, " ".join(str(error).split())[:300])
 
 
-def _compiler() -> str | None:
-    """What CXX names, or else g++, whose OpenMP is the one that torch has loaded already."""
-    names = (os.environ.get("CXX"), "g++", "clang++", "c++")
-    return next((path for name in names if name and (path := shutil.which(name))), None)
+def _compiler() -> tuple[str, ...]:
+    """The command that CXX names, or else g++, whose OpenMP is the one that torch has loaded already.
+
+    Raises:
+        _BuildError: there is none. A compiler that somebody named is not silently replaced by another one.
+    """
+    named = os.environ.get("CXX")
+    for name in (named,) if named else ("g++", "clang++", "c++"):
+        if (path := shutil.which(name)) is not None:
+            return (path,)
+    if not named:
+        raise _BuildError("no C++ compiler (g++ or clang++) was found")
+    try:
+        # CXX may have arguments, such as "ccache g++".
+        first, *others = shlex.split(named)
+    except ValueError:
+        first, others = named, []
+    if (path := shutil.which(first)) is None:
+        raise _BuildError(f"CXX={named} is no program that can be run")
+    return (path, *others)
 
 
-def _compiled(compiler: str, folder: Path, announce: Callable[[str], None]) -> Path:
+def _told(compiler: tuple[str, ...]) -> str:
+    named = os.environ.get("CXX")
+    return f"CXX={named}" if named else compiler[0]
+
+
+def _compiled(compiler: tuple[str, ...], folder: Path, announce: Callable[[str], None]) -> Path:
     from filelock import FileLock
 
     target = folder / f"{_key(compiler)}.so"
@@ -86,14 +108,14 @@ def _compiled(compiler: str, folder: Path, announce: Callable[[str], None]) -> P
     return target
 
 
-def _compile(compiler: str, target: Path) -> None:
+def _compile(compiler: tuple[str, ...], target: Path) -> None:
     flags = _flags()
     # Apple's compiler has no OpenMP; the decoder then runs on one thread.
-    _, problem = _run([compiler, *flags, "-fopenmp", str(_SOURCES / "decoder.cpp"), "-o", str(target)])
+    _, problem = _run([*compiler, *flags, "-fopenmp", str(_SOURCES / "decoder.cpp"), "-o", str(target)])
     if problem is not None:
-        _, problem = _run([compiler, *flags, str(_SOURCES / "decoder.cpp"), "-o", str(target)])
+        _, problem = _run([*compiler, *flags, str(_SOURCES / "decoder.cpp"), "-o", str(target)])
     if problem is not None:
-        raise _BuildError(f"{compiler} failed: {problem}")
+        raise _BuildError(f"{_told(compiler)} failed: {problem}")
 
 
 def _flags() -> list[str]:
@@ -102,13 +124,13 @@ def _flags() -> list[str]:
     return ["-O3", machine, "-std=c++17", "-ffp-contract=fast", "-fPIC", "-shared", "-Wno-psabi"]
 
 
-def _key(compiler: str) -> str:
+def _key(compiler: tuple[str, ...]) -> str:
     """Of all that the machine code depends on."""
-    version, problem = _run([compiler, "--version"])
+    version, problem = _run([*compiler, "--version"])
     if problem is not None:
-        raise _BuildError(f"{compiler} --version failed: {problem}")
+        raise _BuildError(f"{_told(compiler)} failed when asked for its --version: {problem}")
     sources = sorted([*_SOURCES.glob("*.cpp"), *_SOURCES.glob("*.h")])
-    parts = [compiler, version, *_flags(), _processor(), *(path.read_text(encoding="utf-8") for path in sources)]
+    parts = [*compiler, version, *_flags(), _processor(), *(path.read_text(encoding="utf-8") for path in sources)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 

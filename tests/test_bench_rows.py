@@ -1,0 +1,117 @@
+"""The bench's rows, from turns made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench import pairs, steps, watch
+from bench.baselines import same_tokens
+from bench.interleave import Turn
+from bild_bench.decoding.bild import BildSettings
+from tests.made_benches import clock, turns
+
+
+def test_vanilla_is_held_against_everyone_over_the_same_texts() -> None:
+    everyone = {
+        steps.OURS: turns(1.0, 3.0),
+        steps.LIBRARY: turns(4.0, 4.0),
+        "CTranslate2 float32": turns(1.0, 2.0, tokens=(5, 7)),
+        # A step of 0.5 seconds; of three tokens the last two are timed.
+        steps.LIMIT: [Turn(0.5), Turn(0.5)],
+    }
+    rows = steps.vanilla_rows("t5-large", everyone, {"int8": "not there"}, frozenset({1}))
+    assert [(row.contestant, row.ratio, row.target, row.reached) for row in rows] == [
+        ("over transformers generate", 2.0, 2.0, True),
+        ("over CTranslate2 float32", 0.75, 1.0, False),
+        ("over CTranslate2 int8", None, None, None),
+        ("of machine's limit", 2.0, 1.25, False),
+    ]
+    assert rows[0].note == "same tokens on 2 of 2 texts"
+    assert rows[1].note == "same tokens on 0 of 2 texts"
+    assert rows[2].note == "not there"
+    assert rows[3].note == "1000.00 ms a token, limit 500.00 ms"
+
+
+def test_the_end_token_does_not_tell_outputs_apart() -> None:
+    found = {"ours": turns(1.0, tokens=(5, 6, 1)), "other": turns(1.0, tokens=(5, 6)), "third": turns(1.0, tokens=(5,))}
+    assert same_tokens(found, "ours", frozenset({1})) == {"other": 1, "third": 0}
+
+
+def test_the_fastest_point_that_loses_little_enough_is_picked() -> None:
+    slow, fast, lossy = BildSettings(0.9, 1.0), BildSettings(0.7, 2.0), BildSettings(0.1, 4.0)
+    points = [pairs.Swept(slow, 3.0, 40.0), pairs.Swept(fast, 2.0, 39.0), pairs.Swept(lossy, 1.0, 30.0)]
+    assert pairs.pick(points, 40.0) == slow
+    assert pairs.pick(points, 39.0) == fast
+    assert pairs.pick(points, 40.1) is None
+
+
+def pair_turns(settings: BildSettings) -> dict[str, list[Turn]]:
+    slow, fast = (one.label() for one in pairs.ASSISTED)
+    return {
+        pairs.VANILLA: turns(4.0, 4.0),
+        slow: turns(9.0, 9.0),
+        fast: turns(6.0, 4.0),
+        settings.label(): turns(2.0, 2.0),
+    }
+
+
+def test_bild_is_held_against_the_faster_assisted_generation_and_our_vanilla() -> None:
+    settings = BildSettings(0.5, 2.0)
+    found, bleus = pair_turns(settings), dict.fromkeys(pair_turns(settings), 40.0)
+    rows = pairs.pair_rows("pair", {0.0: settings, 1.0: None}, found, bleus, "small model: own")
+    assert [(row.ratio, row.target, row.reached) for row in rows] == [
+        (2.5, 2.0, True),
+        (2.0, 1.85, True),
+        (None, 2.12, None),
+    ]
+    assert rows[0].note == "fb=0.5 rb=2 over n=5 conf=0; BLEU 40.00 against 40.00; small model: own"
+
+
+def test_a_gain_that_costs_too_much_quality_reaches_no_target() -> None:
+    settings = BildSettings(0.5, 2.0)
+    found = pair_turns(settings)
+    bleus = {**dict.fromkeys(found, 40.0), settings.label(): 39.5}
+    rows = pairs.pair_rows("pair", {0.0: settings, 1.0: settings}, found, bleus, "")
+    assert [(row.ratio, row.reached) for row in rows] == [(2.5, False), (2.0, False), (2.0, False)]
+    assert "BLEU 39.50 against 40.00" in rows[1].note
+    # 2.0x is below 2.12x, whatever the quality; with a lower time the point within one BLEU counts.
+    found[settings.label()] = turns(1.0, 1.0)
+    assert [row.reached for row in pairs.pair_rows("pair", {0.0: settings, 1.0: settings}, found, bleus, "")] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_time_inside_is_that_of_passes_and_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Rows:
+        def __len__(self) -> int:
+            return 2
+
+        def last(self) -> Rows:
+            return self
+
+        def argmax(self) -> list[int]:
+            return [3, 4]
+
+        def max_prob(self) -> list[float]:
+            return [0.5, 0.25]
+
+        def logprob(self, tokens: Any, first: int = 0) -> list[float]:
+            return [-1.0]
+
+    class Session:
+        length = 5
+
+        def extend(self, tokens: Any) -> Rows:
+            return Rows()
+
+    inside = watch.Inside()
+    clock(monkeypatch, 0.0, 1.0, 10.0, 12.0, 20.0, 24.0, 30.0, 38.0)
+    rows = watch.WatchedSession(Session(), inside).extend([1, 2])
+    last = rows.last()
+    found = last.argmax(), last.max_prob(), last.logprob([3]), len(last)
+    assert found == ([3, 4], [0.5, 0.25], [-1.0], 2)
+    assert inside.seconds == 1.0 + 2.0 + 4.0 + 8.0
