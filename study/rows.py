@@ -136,7 +136,7 @@ def command(trial: Trial, point: Point) -> str:
     words = ["bild-bench", "run", "--task", "custom", "--data", f"$DATA/{trial.texts.test}"]
     words += ["--metric", trial.texts.metric] if trial.texts.metric != "bleu" else []
     words += ["--prefix", trial.texts.prefix] if trial.texts.prefix else []
-    words += ["--large", _shown(trial.large)] if point.method.name != "small" else []
+    words += ["--large", _shown(trial.large)]
     words += ["--small", _shown(_path(trial, point.small))] if point.small is not None else []
     words += ["--mode", point.method.name]
     defaults = point.method.settings()
