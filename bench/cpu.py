@@ -147,8 +147,8 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--pair-small", help="its small model")
     parser.add_argument("--pair-aligned", help="its aligned small model, measured too")
     parser.add_argument("--data", help="texts of the trained pair, with the columns source and target")
-    parser.add_argument("--texts", type=int, default=80, help="texts of each pair that are measured")
-    parser.add_argument("--sweep-texts", type=int, default=60, help="other texts, to find thresholds on")
+    parser.add_argument("--texts", type=int, default=200, help="texts of each pair that are measured")
+    parser.add_argument("--sweep-texts", type=int, default=200, help="other texts, to find thresholds on")
     parser.add_argument("--memory-texts", type=int, default=10_000, help="texts on which memory is watched")
     kinds: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("ALPHA_FB", "ALPHA_RB")}
     parser.add_argument("--no-loss-at", help="thresholds without loss, instead of a sweep", **kinds)

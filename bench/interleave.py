@@ -48,6 +48,7 @@ def interleave(
     seed: int,
     repeats: int = 1,
     pause: float = PAUSE,
+    warm: bool = False,
 ) -> dict[str, list[Turn]]:
     """Every contestant's turn for every text: the median of its repeats, with the tokens of the first.
 
@@ -57,6 +58,8 @@ def interleave(
         seed: of the orders.
         repeats: rounds a text, each in an order of its own.
         pause: seconds of rest before each turn.
+        warm: take each turn twice and drop the first. For short texts of small models: a processor that rested is
+            several times slower for its first milliseconds, which nobody sees who encodes and then decodes.
     """
     order = random.Random(seed)
     found: dict[str, list[Turn]] = {name: [] for name in contestants}
@@ -68,6 +71,8 @@ def interleave(
             for _ in range(repeats):
                 for name in order.sample(sorted(contestants), len(contestants)):
                     time.sleep(pause)
+                    if warm:
+                        contestants[name](text)
                     rounds[name].append(contestants[name](text))
             for name, turns in rounds.items():
                 found[name].append(Turn(statistics.median(turn.seconds for turn in turns), turns[0].tokens))

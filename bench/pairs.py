@@ -20,7 +20,8 @@ OVER_VANILLA = {0.0: 1.85, 1.0: 2.12}
 OVER_ASSISTED = 2.0
 # The library's own settings, and short windows without its confidence test: the faster is the yardstick.
 ASSISTED = (AssistedSettings(20, 0.4), AssistedSettings(5, 0.0))
-GRID = tuple(BildSettings(alpha_fb, alpha_rb) for alpha_fb in (0.3, 0.5, 0.7, 0.9) for alpha_rb in (1.0, 2.0, 4.0))
+FALLBACK, ROLLBACK = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95), (1.0, 2.0, 3.0)
+GRID = tuple(BildSettings(alpha_fb, alpha_rb) for alpha_fb in FALLBACK for alpha_rb in ROLLBACK)
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def pair_figures(subject: Subject, sweep: int, given: Mapping[float, BildSetting
         if settings is not None:
             contestants[settings.label()] = baselines.our_method(subject, "bild", settings)
     announce(f"{subject.shape}: BiLD, vanilla and assisted generation on {len(measured)} texts")
-    turns = interleave(measured, contestants, seed=SEED)
+    turns = interleave(measured, contestants, seed=SEED, warm=True)
     bleus = {name: _bleu(subject, measured, found) for name, found in turns.items()}
     return pair_rows(subject.shape, chosen, turns, bleus, _alignment(subject))
 

@@ -62,7 +62,8 @@ def vanilla_figures(subject: Subject, cache: Path, threads: int, announce: Annou
             contestants[_ctranslate2(kind)] = found
     announce(f"{subject.shape}: vanilla, {len(subject.texts)} texts")
     # Short texts are cheap, and noisier.
-    turns = interleave(subject.texts, contestants, seed=SEED, repeats=1 if subject.fixed else 3)
+    repeats = 1 if subject.fixed else 3
+    turns = interleave(subject.texts, contestants, seed=SEED, repeats=repeats, warm=not subject.fixed)
     return vanilla_rows(subject.shape, turns, absent, subject.ends)
 
 

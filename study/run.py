@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(given: argparse.Namespace) -> Path:
     """Run all trials, or go on with them, and write their rows; returns the Parquet file.
 
+    With --only some are run and nothing is written but their experiments, whose folder is returned.
+
     Raises:
         RunError: the machine is busy, or a trial failed.
         UsageError, DataError: texts or models are missing.
@@ -52,6 +54,8 @@ def run(given: argparse.Namespace) -> Path:
     chosen: dict[str, tuple[Chosen, ...]] = {}
     rows: list[Row] = []
     for trial in trials():
+        if given.only and trial.name not in given.only:
+            continue
         _announce(f"{trial.name}: validation")
         chosen[trial.name] = _chosen(trial, given)
         taken = (*chosen[trial.name], *_followed(trial, chosen))
@@ -59,6 +63,8 @@ def run(given: argparse.Namespace) -> Path:
         _announce(f"{trial.name}: {len(points)} points on the test texts")
         experiment = _experiment(trial, points, "test", given)
         rows += rows_of(trial, points, taken, experiment)
+    if given.only:
+        return Path(given.out)
     environment = describe_environment("cpu") | {"busy": busy_reason(None, load_average(), 1), "threads": 1}
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     path = Path(given.out) / ROWS
@@ -123,6 +129,8 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, required=True, help="folder with multi30k/ and debian_synopsis/")
     parser.add_argument("--models", type=Path, required=True, help=f"folder with {', '.join(MODELS)}")
     parser.add_argument("--out", type=Path, default=Path("results/study"))
+    names = [trial.name for trial in trials()]
+    parser.add_argument("--only", nargs="+", choices=names, default=[], help="run these now and the rest later")
     parser.add_argument("--limit", type=int, default=None, help="texts at most: for trying it out")
     parser.add_argument("--force", action="store_true", help="measure on a busy machine too")
     return parser

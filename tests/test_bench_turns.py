@@ -43,6 +43,13 @@ def test_a_turn_is_the_median_of_its_repeats() -> None:
     assert found == {"a": [Turn(2.0)]}
 
 
+def test_a_warm_turn_comes_after_one_that_is_dropped() -> None:
+    seconds = iter([9.0, 8.0, 1.0, 7.0, 3.0])  # the first is the warm-up
+    contestants = {"a": lambda text: Turn(next(seconds))}
+    found = interleave.interleave([Text((1,))], contestants, seed=0, repeats=2, pause=0.0, warm=True)
+    assert found == {"a": [Turn(2.0)]}
+
+
 def test_the_cost_of_the_first_token_is_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 

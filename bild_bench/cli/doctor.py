@@ -178,7 +178,7 @@ def check_native() -> Check:
     if problem is None:
         return Check("native", "ok", "the native decoder works")
     return Check(
-        "native", "warn", f"no native decoder: {problem}", "install g++: decoding on the CPU is faster with it"
+        "native", "warn", f"no native decoder: {problem}", "install g++, or correct CXX: the CPU decodes faster with it"
     )
 
 
