@@ -35,8 +35,8 @@ mixed train 1 --init "$OUT/small-2" --steps 3000 --every 1000 --rate 0.05 --drop
 
 # There is no pre-trained little model to align, so the trained one goes on. The control goes on for as many steps, on the
 # references.
-mixed align 1 --large "$OUT/large" --small "$OUT/small" --share 0.4 --steps 2500 --every 500 --rate 0.03 --dropout 0 \
+mixed align 1 --large "$OUT/large" --small "$OUT/small" --share 0.3 --steps 2000 --every 500 --rate 0.03 --dropout 0 \
     --out "$OUT/aligned"
-mixed train 1 --init "$OUT/small" --steps 2500 --every 500 --rate 0.03 --dropout 0 --out "$OUT/control"
+mixed train 1 --init "$OUT/small" --steps 2000 --every 500 --rate 0.03 --dropout 0 --out "$OUT/control"
 
 "$BIN/python" recipes/pack_embedded.py "$OUT"

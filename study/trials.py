@@ -147,8 +147,8 @@ def _early_exit() -> Trial:
         candidates=tuple(grid),
         fixed=tuple(point for point in grid if point.settings.alpha_rb == 2),
         session="fast",
-        validation_limit=200,
-        test_limit=400,
+        validation_limit=150,
+        test_limit=300,
     )
 
 
@@ -163,8 +163,8 @@ def _calm() -> Trial:
         candidates=tuple(points),
         fixed=tuple(points),
         session="fast",
-        validation_limit=200,
-        test_limit=400,
+        validation_limit=150,
+        test_limit=300,
     )
 
 
