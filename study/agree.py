@@ -33,7 +33,7 @@ class Outside:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 if all figures are within the intervals, 1 if some are not, 3 if a file cannot be read."""
+    """Exit code 0 if all figures are within the intervals, 1 if some or none are, 3 if a file cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m study.agree", description=__doc__)
     parser.add_argument("fresh", type=Path)
     parser.add_argument("reference", nargs="?", type=Path, default=REFERENCE / ROWS)
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         value = "is missing" if one.value is None else f"{one.value:.3f}"
         print(f"{one.what}, {one.figure}: {value}, outside [{one.low:.3f}, {one.high:.3f}]")
     print(f"{compared - len(outside)} of {compared} figures are within the reference's intervals")
-    return 1 if outside else 0
+    # Nothing to compare is no agreement: a study of two texts has no intervals.
+    return 1 if outside or not compared else 0
 
 
 def agreement(fresh: Sequence[Row], reference: Sequence[Row]) -> tuple[int, list[Outside]]:

@@ -84,10 +84,9 @@ def _thresholds(row: Row) -> str:
 
 def _figures(row: Row) -> list[str]:
     quality = _spread(row.quality, row.quality_low, row.quality_high, "{:.2f}")
-    # Vanilla against itself says nothing.
-    beside = (
-        "" if row.method == "vanilla" else _spread(row.difference, row.difference_low, row.difference_high, "{:+.2f}")
-    )
+    # Vanilla against itself says nothing, and one draw's difference nothing of a mean over draws.
+    told = row.method != "vanilla" and row.draws == 1
+    beside = _spread(row.difference, row.difference_low, row.difference_high, "{:+.2f}") if told else ""
     speeds = ["1.00x", "1.00x"]
     if row.method != "vanilla":
         speeds = [
@@ -117,6 +116,7 @@ def _paper(point: PaperPoint) -> str:
     ]
     for name, rate in (("fallback", point.fallback_pct), ("rollback", point.rollback_pct)):
         parts.append(f"{name} {rate:.2f} %" if rate is not None else "")
+    parts.append(f"{point.average_layers:g} layers" if point.average_layers is not None else "")
     return f"{', '.join(part for part in parts if part)} ({point.task})"
 
 

@@ -30,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BildBenchError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}; run this in the project's folder", file=sys.stderr)
+        return 3
     return 0
 
 
@@ -56,6 +59,8 @@ def described(rows: Sequence[Row], date: str, environment: Mapping[str, Any]) ->
         f"float32, torch {environment['torch']}, transformers {environment['transformers']}",
         f"commit {str(environment['git_revision'])[:10]}" + (" with changes" if environment["git_dirty"] else ""),
     ]
+    limit = environment["options"]["limit"]
+    parts += [] if limit is None else [f"**a trial of at most {limit} texts**"]
     busy = environment.get("busy")
     signatures = dict.fromkeys(row.signature for row in rows if row.signature)
     lines = ["; ".join(parts) + "." + ("" if busy is None else f" **{busy}**")]

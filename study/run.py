@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bild_bench import results
-from bild_bench.errors import BildBenchError, DataError, RunError
+from bild_bench.errors import BildBenchError, DataError, RunError, UsageError
 from bild_bench.experiment import run_experiment
 from bild_bench.measure.environment import busy_reason, describe_environment, load_average
 from bild_bench.plan import Point, with_baseline
@@ -27,13 +27,16 @@ MODELS = ("large", "small", "aligned", "early-exit", "calm")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0, or the error's after one line."""
+    """Exit code 0, or the error's after one line; 130 after Ctrl-C."""
     given = _options().parse_args(arguments)
     try:
         path = run(given)
     except BildBenchError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped; what is finished is kept, and the same command goes on from there", file=sys.stderr)
+        return 130
     print(path)
     return 0
 
@@ -51,10 +54,11 @@ def run(given: argparse.Namespace) -> Path:
     busy = busy_reason(load_average(), None, 1)
     if busy is not None and not given.force:
         raise RunError("load", load_average(), busy, "wait until the machine is idle, or measure all the same: --force")
+    wanted = _wanted(given.only)
     chosen: dict[str, tuple[Chosen, ...]] = {}
     rows: list[Row] = []
     for trial in trials():
-        if given.only and trial.name not in given.only:
+        if trial.name not in wanted:
             continue
         _announce(f"{trial.name}: validation")
         chosen[trial.name] = _chosen(trial, given)
@@ -74,7 +78,15 @@ def run(given: argparse.Namespace) -> Path:
     return path
 
 
+def _wanted(only: Sequence[str]) -> set[str]:
+    """Names of the trials to run: all, or some with those that they follow."""
+    named = [trial for trial in trials() if not only or trial.name in only]
+    return {name for trial in named for name in (trial.name, *(trial.follows or ()))}
+
+
 def _check(given: argparse.Namespace) -> None:
+    if given.limit is not None and given.limit < 2:
+        raise UsageError("--limit", given.limit, "must be 2 or more", "leave it out for the whole study")
     for trial in trials():
         for name in (trial.texts.validation, trial.texts.test):
             if not (given.data / name).is_file():

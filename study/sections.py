@@ -90,13 +90,13 @@ def alignment(rows: Sequence[Row], trial: str) -> list[Shown]:
 
 def nucleus(rows: Sequence[Row]) -> list[Shown]:
     """Nucleus sampling: vanilla and the points that were chosen for greedy search."""
-    shown = [
-        Shown("large alone", row, _paper("nucleus", "vanilla", "nucleus p=0.8"))
-        for row in _of(rows, "nucleus", "vanilla")
-    ]
+    paper = [_paper("nucleus", method, "nucleus p=0.8") for method in ("vanilla", "bild")]
+    floor = min(point.quality for point in paper[0] if point.quality is not None)
+    shown = [Shown("large alone", row, paper[0]) for row in _of(rows, "nucleus", "vanilla")]
     for row, rule in _ruled(rows, "nucleus", "bild", (NO_LOSS, WITHIN_ONE)):
-        paper = _paper("nucleus", "bild", "nucleus p=0.8", aligned=True) if _aligned(row) else ()
-        shown.append(Shown(_named(f"BiLD, {rule} when greedy", row), row, paper))
+        # The paper's points have no names; those at or above its vanilla are its "no loss".
+        alike = tuple(p for p in paper[1] if p.quality is not None and (p.quality >= floor) == (rule == NO_LOSS))
+        shown.append(Shown(_named(f"BiLD, {rule} when greedy", row), row, alike if _aligned(row) else ()))
     return shown
 
 
