@@ -43,9 +43,9 @@ bench-gpu: install ## measure exactness and speed on an NVIDIA GPU (10 minutes):
 study: install ## re-make the paper's tables: make study DATA=DIR MODELS=DIR (idle machine): results/study, docs/STUDY.md
 	@test -n "$(DATA)" || { echo "DATA: not given: the folder of texts; see docs/STUDY.md" >&2; exit 2; }
 	$(BIN)/python -m study.run --data "$(DATA)" --models "$(MODELS)"
-	$(BIN)/python -m study.agree results/study/study.parquet || true
+	-$(BIN)/python -m study.agree results/study/study.parquet
+	$(BIN)/python -m study.page results/study
 	cp results/study/study.parquet results/study/study-operations.parquet results/reference/
-	$(BIN)/python -m study.page
 	for trial in captions synopses early-exit calm nucleus peers; do \
 	    $(BIN)/bild-bench report results/study/$$trial/test --plots results/study/plots/$$trial >/dev/null && \
 	    cp results/study/plots/$$trial/01-custom-pareto.svg docs/images/study-$$trial.svg || exit 1; \

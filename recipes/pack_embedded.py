@@ -23,8 +23,12 @@ def main(trained: Path) -> None:
     for role in ("large", "small", "aligned"):
         checkpoint = find_checkpoint(ModelChoice(str(trained / role)), f"--{role}", print)
         model = load_model(checkpoint, f"--{role}", "cpu", "float32")
+        part = EMBEDDED / f"{role}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        save_model(model, load_tokenizer(checkpoint, f"--{role}"), part, "float16")
+        # Only what is whole takes the old one's place.
         shutil.rmtree(EMBEDDED / role, ignore_errors=True)
-        save_model(model, load_tokenizer(checkpoint, f"--{role}"), EMBEDDED / role, "float16")
+        part.rename(EMBEDDED / role)
         size = sum(file.stat().st_size for file in (EMBEDDED / role).iterdir())
         millions = sum(tensor.numel() for tensor in model.parameters()) / 1e6
         print(f"{role}: {millions:.2f} M parameters, {size / 1e6:.1f} MB")
