@@ -51,7 +51,7 @@ study: install ## re-make the paper's tables: make study DATA=DIR MODELS=DIR (id
 	    cp results/study/plots/$$trial/01-custom-pareto.svg docs/images/study-$$trial.svg || exit 1; \
 	done
 
-embedded: install ## train the pair that comes with the package: make embedded DATA=DIR (two hours)
+embedded: install ## train the pair that comes with the package: make embedded DATA=DIR (two and a half hours)
 	@test -n "$(DATA)" || { echo "DATA: not given: the folder of training texts; see recipes/embedded_pair.sh" >&2; exit 2; }
 	BIN=$(BIN) sh recipes/embedded_pair.sh "$(DATA)" "$(OUT)"
 

@@ -4,7 +4,7 @@
 #     make embedded DATA=DIR [OUT=DIR]
 #
 # DIR holds tatoeba/train.parquet, debian_de_en/{train.parquet,val.jsonl} and debian_synopsis/{train.parquet,val.jsonl}, each
-# with the columns source and target. About two hours on two cores; what is killed goes on where it stopped.
+# with the columns source and target. About two and a half hours on two cores; what is killed goes on where it stopped.
 set -eu
 DATA=$1 OUT=$2 BIN=${BIN:-.venv/bin}
 TRANSLATE="translate German to English: "
