@@ -13,7 +13,8 @@ import pytest
 from bild_bench import results
 from tests.command_line import QUICK, Ended, call, finish, start
 
-TEXTS = 24
+# Enough that a busy machine finds the process still decoding.
+TEXTS = 160
 RUN = ("run", "--task", "iwslt17", "--limit", str(TEXTS), *QUICK, "--out")
 
 
