@@ -32,6 +32,9 @@ rollbacks() {
 }
 
 alone tatoeba --data "$OUT/tatoeba/test.jsonl" --prefix "$TRANSLATE"
+# The validation share too: nothing was learned from it, and no checkpoint was chosen by it.
+cat "$OUT/tatoeba/test.jsonl" "$OUT/tatoeba/validation.jsonl" > "$OUT/tatoeba-held-out.jsonl"
+alone tatoeba-held-out --data "$OUT/tatoeba-held-out.jsonl" --prefix "$TRANSLATE"
 alone debian --data "$DATA/debian_de_en/test.jsonl" --prefix "$TRANSLATE"
 alone synopsis --data "$DATA/debian_synopsis/test.jsonl" --prefix "$SUMMARIZE" --metric rougeL
 "$BIN/python" recipes/first_sentence.py "$DATA/debian_synopsis/test.jsonl" --experiment "$OUT/scores/synopsis"

@@ -58,7 +58,7 @@ def agreement(fresh: Sequence[Row], reference: Sequence[Row]) -> tuple[int, list
     Args:
         fresh, reference: rows of all trials.
     """
-    new = dict(_named(fresh))
+    new = {name: row for row in fresh for name in (f"{row.trial}: {row.point}", *_ruled(row))}
     compared, outside = 0, []
     for name, row in _named(reference):
         for figure in FIGURES:
@@ -74,14 +74,19 @@ def agreement(fresh: Sequence[Row], reference: Sequence[Row]) -> tuple[int, list
 
 
 def _named(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
-    """Each row under its point's name, and under every rule that it was chosen by."""
+    """Each row under every rule that it was chosen by; under its point's name where it was shown in any case."""
     for row in rows:
-        rules = [rule for rule in row.rules.split("; ") if rule]
-        for rule in rules:
-            parts = (row.method, row.small, json.loads(row.settings).get("measure", ""), rule)
-            yield f"{row.trial}: {' '.join(part for part in parts if part)}", row
-        if not rules:
-            yield f"{row.trial}: {row.point}", row
+        for name in _ruled(row) or [f"{row.trial}: {row.point}"]:
+            yield name, row
+
+
+def _ruled(row: Row) -> list[str]:
+    """A row's names, one a rule."""
+    found = []
+    for rule in filter(None, row.rules.split("; ")):
+        parts = (row.method, row.small, json.loads(row.settings).get("measure", ""), rule)
+        found.append(f"{row.trial}: {' '.join(part for part in parts if part)}")
+    return found
 
 
 if __name__ == "__main__":

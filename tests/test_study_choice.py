@@ -116,5 +116,9 @@ def test_a_chosen_row_is_compared_with_its_rules_whatever_its_thresholds(rules: 
     assert (agreement([fresh], [row(rules="no loss")])[1] == []) == agree
 
 
+def test_a_row_that_is_shown_in_any_case_is_found_though_a_fresh_run_chose_it() -> None:
+    assert agreement([row(rules="no loss")], [row()]) == (2, [])
+
+
 def test_a_baselines_speed_up_is_not_compared() -> None:
     assert agreement([row(method="vanilla")], [row(method="vanilla")]) == (1, [])
