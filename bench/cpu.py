@@ -10,11 +10,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from bench.ending import ended
 from bench.figures import Figure, missing, save
 from bench.shapes import RANDOM_SHAPES, Announce, Subject
 from bild_bench.decoding.alone import AloneSettings
 from bild_bench.decoding.bild import BildSettings
-from bild_bench.errors import BildBenchError, RunError, UsageError
+from bild_bench.errors import RunError, UsageError
 from bild_bench.measure.environment import busy_reason, describe_environment, load_average
 
 PARTS = ("t5-small", "t5-large", "embedded", "trained", "commands", "memory")
@@ -29,13 +30,7 @@ _STEP_TEXTS = 24
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, or the error's after one line."""
     given = _options().parse_args(arguments)
-    try:
-        path = run(given)
-    except BildBenchError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    print(path)
-    return 0
+    return ended(lambda: run(given))
 
 
 def run(given: argparse.Namespace) -> Path:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.ending import ended
 from bench.figures import Figure, load, missing, save
 from bench.shapes import RANDOM_SHAPES, Announce, Subject
 from bench.table import markdown
@@ -33,14 +34,11 @@ _EXACT_TEXTS = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, or the error's after one line; 2 without a GPU."""
     given = _options().parse_args(arguments)
-    try:
-        path = run(given)
-    except BildBenchError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    print(markdown(*load(path)))
-    print(path)
-    return 0
+    return ended(lambda: _shown(run(given)))
+
+
+def _shown(path: Path) -> str:
+    return f"{markdown(*load(path))}\n{path}"
 
 
 def run(given: argparse.Namespace) -> Path:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.ending import ended
 from bild_bench import results
-from bild_bench.errors import BildBenchError, DataError, RunError, UsageError
+from bild_bench.errors import DataError, RunError, UsageError
 from bild_bench.experiment import run_experiment
 from bild_bench.measure.environment import busy_reason, describe_environment, load_average
 from bild_bench.plan import Point, with_baseline
@@ -29,16 +30,7 @@ MODELS = ("large", "small", "aligned", "early-exit", "calm")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, or the error's after one line; 130 after Ctrl-C."""
     given = _options().parse_args(arguments)
-    try:
-        path = run(given)
-    except BildBenchError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("stopped; what is finished is kept, and the same command goes on from there", file=sys.stderr)
-        return 130
-    print(path)
-    return 0
+    return ended(lambda: run(given))
 
 
 def run(given: argparse.Namespace) -> Path:
