@@ -10,6 +10,9 @@ DATA=$1 OUT=$2 BIN=${BIN:-.venv/bin}
 TRANSLATE="translate German to English: "
 SUMMARIZE="summarize: "
 
+for texts in tatoeba/train.parquet debian_de_en/train.parquet debian_synopsis/train.parquet; do
+    [ -f "$DATA/$texts" ] || { echo "DATA: '$DATA' lacks $texts" >&2; exit 3; }
+done
 mkdir -p "$OUT"
 [ -f "$OUT/tatoeba/test.jsonl" ] || "$BIN/python" recipes/hold_out_tatoeba.py "$DATA/tatoeba/train.parquet" "$OUT/tatoeba"
 

@@ -170,6 +170,8 @@ def load(path: Path) -> tuple[list[Row], str, dict[str, Any]]:
     """
     import pandas as pd
 
+    if not path.is_file():
+        raise DataError("study results", str(path), "is not there", "run `make study` first")
     try:
         table = pd.read_parquet(path)
         values = table.astype(object).where(table.notna(), None).to_dict("records")
