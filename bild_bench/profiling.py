@@ -1,7 +1,7 @@
 """What a pair's methods compute and move a token, and whether their latency follows from it: `bild-bench profile`.
 
-Texts are halved: the first half calibrates (what decoding adds to a call, the encoders), the second is predicted. Only
-the models alone calibrate; the times of BiLD and of every other point are predicted without a look at any of theirs.
+Every other text calibrates (what decoding adds to a call, the encoders), and those between are predicted. Only the
+models alone calibrate; the times of BiLD and of every other point are predicted without a look at any of theirs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from bild_bench.data import Example
 from bild_bench.decoding.picking import Greedy
 from bild_bench.decoding.records import Limits
 from bild_bench.errors import DataError, RunError, UsageError
-from bild_bench.measure.call_bench import bench_calls
+from bild_bench.measure.call_bench import CallBench
 from bild_bench.measure.call_record import Recorded, Recorder
-from bild_bench.measure.ceilings import measure_ceilings
+from bild_bench.measure.ceilings import Ceilings, measure_ceilings
 from bild_bench.measure.environment import busy_reason, describe_environment
 from bild_bench.measure.operations import DecoderCall, Shape, decoder_call, shape_of
 from bild_bench.measure.timing import Outcome, time_text
@@ -27,6 +27,9 @@ from bild_bench.passes import warm_up
 from bild_bench.plan import Point, make_point, with_baseline
 from bild_bench.profile_figures import Bench, Taken, figures
 from bild_bench.setup import Announce, Request, Setup, choose, prepare, silent
+
+# Fewer make no steady median; more of them tell nothing new.
+_LEAST_ROUNDS, _MOST_ROUNDS = 9, 100
 
 Track = Callable[[Iterable[Example], int, int], Iterable[Example]]
 
@@ -67,28 +70,34 @@ def profile(
     if len(texts) < 2:
         fix = "give more texts: one half calibrates, the other is predicted"
         raise DataError("--data", setup.examples.label, "has fewer than 2 texts that are not empty", fix)
-    half = len(texts) // 2
     environment = describe_environment(setup.pair.device)
-    bench = _bench(setup, [_source(setup, example) for example in texts[:half]], announce)
+    shapes, ceilings, calls = _bench(setup, [_source(setup, example) for example in texts[::2]], announce)
     taken: list[Taken] = []
     errors: list[str] = []
     for number, example in enumerate(track(texts, 0, len(texts))):
+        for _ in range(rounds_before(number, len(texts))):
+            calls.round()
         order = random.Random(f"{request.seed}/{example.id}")
-        outcomes = _outcomes(setup, bench.shapes, _source(setup, example), order, repeats)
+        outcomes = _outcomes(setup, shapes, _source(setup, example), order, repeats)
         for point, found in outcomes.items():
             if isinstance(found, str):
                 errors.append(f"{point.label}, {example.id}: {found}")
             else:
-                taken.append(replace(found, held_out=number >= half))
+                taken.append(replace(found, held_out=number % 2 == 1))
     _require_texts(setup.points, taken, errors)
     after = describe_environment(setup.pair.device)
     busy = busy_reason(_number(environment["load"]), _number(after["load"]), int(str(environment["threads"])))
     return {
-        **_described(setup, len(texts), half, repeats),
+        **_described(setup, len(texts), repeats),
         "environment": environment | {"busy": busy},
         "errors": errors,
-        **figures(bench, setup.points, taken),
+        **figures(Bench(shapes, ceilings, calls.costs()), setup.points, taken),
     }
+
+
+def rounds_before(number: int, texts: int) -> int:
+    """Rounds of single calls before text `number` of `texts`: ten in all with few texts, a hundred with many."""
+    return -(-_LEAST_ROUNDS // texts) if number % -(-texts // _MOST_ROUNDS) == 0 else 0
 
 
 def with_models_alone(points: Sequence[Point]) -> list[Point]:
@@ -112,15 +121,20 @@ def _source(setup: Setup, example: Example) -> Source:
     return setup.pair.tokenise(example.source, setup.task.source_limit)
 
 
-def _bench(setup: Setup, calibrating: Sequence[Source], announce: Announce) -> Bench:
-    """Ceilings and single calls, measured behind a source of the calibration texts' median length."""
+def _bench(
+    setup: Setup, calibrating: Sequence[Source], announce: Announce
+) -> tuple[dict[str, Shape], Ceilings, CallBench]:
+    """Shapes, ceilings, and single calls to be timed behind a source of the calibration texts' median length."""
     pair = setup.pair
     shapes = {role: shape_of_model(pair, role) for role in pair.models}
     warm_up(setup)
-    announce("measuring memory bandwidth, peak FLOP/s and single calls")
+    announce("measuring memory bandwidth and peak FLOP/s")
     ceilings = measure_ceilings(pair.device, pair.dtype, {role: _weights(shape) for role, shape in shapes.items()})
     typical = sorted(calibrating, key=lambda source: int(source.ids.shape[1]))[len(calibrating) // 2]
-    return Bench(shapes, ceilings, bench_calls(pair, typical, setup.limits))
+    calls = CallBench(pair, typical, setup.limits, len(setup.points))
+    calls.round()
+    calls.forget()
+    return shapes, ceilings, calls
 
 
 def shape_of_model(pair: Pair, role: str) -> Shape:
@@ -202,7 +216,7 @@ def _require_texts(points: Sequence[Point], taken: Sequence[Taken], errors: Sequ
             raise RunError("texts", point.label, problem, "raise --limit, or mend what fails")
 
 
-def _described(setup: Setup, texts: int, half: int, repeats: int) -> dict[str, Any]:
+def _described(setup: Setup, texts: int, repeats: int) -> dict[str, Any]:
     request = setup.request
     return {
         "command": request.command,
@@ -210,8 +224,8 @@ def _described(setup: Setup, texts: int, half: int, repeats: int) -> dict[str, A
         "data_label": setup.examples.label,
         "split": setup.examples.split,
         "texts": texts,
-        "calibration_texts": half,
-        "held_out_texts": texts - half,
+        "calibration_texts": texts - texts // 2,
+        "held_out_texts": texts // 2,
         "repeats": repeats,
         "seed": request.seed,
         "dtype": setup.pair.dtype,

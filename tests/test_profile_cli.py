@@ -66,7 +66,7 @@ def test_a_profile_is_a_table_and_its_files_and_no_experiment(
         "bild fb=0.5 rb=2",
         "speculative gamma=5",
     ]
-    assert (stored["texts"], stored["calibration_texts"], stored["held_out_texts"]) == (3, 1, 2)
+    assert (stored["texts"], stored["calibration_texts"], stored["held_out_texts"]) == (3, 2, 1)
     # Float32 weights of the embedded pair: 8 layers of 192, 6 x 32 and 512, or one of 80, 2 x 32 and 192; the head.
     large = 8 * (6 * 192 * 192 + 3 * 192 * 512) + 6000 * 192
     small = 6 * 80 * 64 + 3 * 80 * 192 + 6000 * 80

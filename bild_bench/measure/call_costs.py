@@ -1,8 +1,8 @@
 """What a text's calls should take: `cost_model` with context, reading, and the change between models.
 
-Measured apart from the texts (`call_bench`): single calls by rows and context, the opening of a session, and what a
-call costs more right after one of the other model. Measured on the calibration texts, from the models alone (vanilla
-and small): what the decoding loop adds to a call, and the encoders.
+Measured apart from the texts (`call_bench`): single calls by rows and context, the opening of a session, and what
+calls cost more behind the encoders and behind the other model's, whose weights have taken the caches. Measured on the
+calibration texts, from the models alone (vanilla and small): what the decoding loop adds to a call, and the encoders.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ class CallCosts:
         source: source tokens when it was calibrated.
         chosen: of calls of which only the best token is asked, at two contexts.
         scored: of calls whose probabilities are read too.
-        opening: seconds that a text's session takes to open, its first allocations included.
-        switch: seconds more where the call before was the other model's, whose weights have taken the caches.
+        opening: seconds that a text's session takes to open.
+        alone: seconds more that the model's first, second, … call takes in a text that it decodes alone, until its
+            weights are back in the caches; the last figure holds for all later calls.
+        turns: the same of its first, second, … turn, all calls of the turn together, where two models decode in turns.
         loop: seconds that decoding adds to each call: choosing the token, and the loop itself. Can be below 0, where
             calls in a row are cheaper than calibrated ones.
     """
@@ -37,7 +39,8 @@ class CallCosts:
     chosen: Table
     scored: Table
     opening: float = 0.0
-    switch: float = 0.0
+    alone: Sequence[float] = ()
+    turns: Sequence[float] = ()
     loop: float = 0.0
 
     def seconds(self, rows: int, cached: int, source: int, *, scored: bool) -> float:
@@ -101,9 +104,14 @@ def predict_decoding(costs: Mapping[str, CallCosts], calls: Sequence[Recorded]) 
         costs: of the models that decode it: each opens a session.
         calls: in their order.
     """
-    total, before = sum(cost.opening for cost in costs.values()), None
+    total = sum(cost.opening for cost in costs.values())
+    taken, before = dict.fromkeys(costs, 0), None
     for call in calls:
         cost = costs[call.role]
-        total += cost.of(call) + cost.loop + (cost.switch if before not in (None, call.role) else 0.0)
+        total += cost.of(call) + cost.loop
+        if len(costs) == 1 or call.role != before:
+            extra = cost.alone if len(costs) == 1 else cost.turns
+            total += extra[min(taken[call.role], len(extra) - 1)] if extra else 0.0
+            taken[call.role] += 1
         before = call.role
     return total
