@@ -15,12 +15,12 @@ _TRIES = 3
 _LEAST_SECONDS = 0.02
 
 
-def one_token(shape: Shape) -> Work:
-    """FLOPs and bytes of weights of a step behind no text and no source: what no implementation can do without.
+def step_of(shape: Shape, rows: int) -> Work:
+    """FLOPs and bytes of weights of a step of so many tokens behind no text and no source: what nobody can do without.
 
     Keys and values are left out, so the limit is a little lower than any decoder's.
     """
-    return decoder_call(shape, DecoderCall(rows=1, cached=0, source=0, projected=1))
+    return decoder_call(shape, DecoderCall(rows=rows, cached=0, source=0, projected=rows))
 
 
 def limit_seconds(work: Work, seconds_a_byte: float, flops_a_second: float) -> float:

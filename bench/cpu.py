@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -49,6 +49,13 @@ def run(given: argparse.Namespace) -> Path:
         raise UsageError("--pair-large", given.pair_large, "needs --pair-small, and the other way round", "give both")
     if given.pair_large is not None and given.data is None:
         raise UsageError("--data", None, "the trained pair needs texts (columns source and target)", "add --data FILE")
+    if (
+        given.pair_large is not None
+        and given.validation_data is None
+        and None in (given.no_loss_at, given.one_point_at)
+    ):
+        fix = "add --validation-data FILE, or thresholds: --no-loss-at and --one-point-at"
+        raise UsageError("--validation-data", None, "thresholds are looked for on texts that are not measured", fix)
     torch.set_num_threads(given.threads)
     started = datetime.now(UTC)
     environment = describe_environment("cpu") | {"ctranslate2": _version("ctranslate2")}
@@ -65,6 +72,7 @@ def run(given: argparse.Namespace) -> Path:
 
 
 def _part(part: str, given: argparse.Namespace, announce: Announce) -> list[Figure]:
+    from bench.pairs import pair_figures
     from bench.shapes import embedded_subject, random_subject
 
     if part == "commands":
@@ -78,9 +86,10 @@ def _part(part: str, given: argparse.Namespace, announce: Announce) -> list[Figu
     if part == "trained":
         return _trained(given, announce)
     if part == "embedded":
-        subject = embedded_subject(given.texts + given.sweep_texts, announce)
-        return [*_steps(_first(subject, _STEP_TEXTS), given, announce), *_pair(subject, given, {}, announce)]
-    sizes = {"count": _TEXTS[part], "length": _SOURCE_TOKENS, "tokens": _TOKENS}
+        subject = embedded_subject(2 * given.texts, announce)
+        rows = [*_steps(_first(subject, _STEP_TEXTS), given, announce), *pair_figures(subject, {}, announce)]
+        return rows + pair_figures(embedded_subject(2 * given.texts, announce, aligned=True), {}, announce)
+    sizes: dict[str, Any] = {"count": _TEXTS[part], "length": _SOURCE_TOKENS, "tokens": _TOKENS}
     subject = random_subject(part, given.bench_dir, RANDOM_SHAPES[part], **sizes, announce=announce)
     return _steps(subject, given, announce)
 
@@ -98,26 +107,22 @@ def _steps(subject: Subject, given: argparse.Namespace, announce: Announce) -> l
     return rows
 
 
-def _pair(
-    subject: Subject, given: argparse.Namespace, settings: Mapping[float, BildSettings], announce: Announce
-) -> list[Figure]:
-    from bench.pairs import pair_figures
-
-    return pair_figures(subject, min(given.sweep_texts, len(subject.texts) // 2), settings, announce)
-
-
 def _trained(given: argparse.Namespace, announce: Announce) -> list[Figure]:
+    from bench.pairs import pair_figures
     from bench.shapes import trained_subject
 
     if given.pair_large is None:
         return [missing("BiLD", "trained pair", "", "no pair was given: --pair-large, --pair-small and --data")]
     rows: list[Figure] = []
+    # Where both thresholds are given no text is looked at for them.
+    validation = given.data if given.validation_data is None else given.validation_data
     for small in (given.pair_small, given.pair_aligned):
         if small is not None:
-            subject = trained_subject(given.pair_large, small, given.data, given.texts + given.sweep_texts, announce)
+            models, counts = (given.pair_large, small), (given.texts, given.sweep_texts)
+            subject = trained_subject(models, given.data, validation, counts, announce)
             # The large model is the same in both.
             rows += [] if rows else _steps(_first(subject, _STEP_TEXTS), given, announce)
-            rows += _pair(subject, given, _settings(given), announce)
+            rows += pair_figures(subject, _settings(given), announce)
     return rows
 
 
@@ -142,8 +147,11 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--pair-small", help="its small model")
     parser.add_argument("--pair-aligned", help="its aligned small model, measured too")
     parser.add_argument("--data", help="texts of the trained pair, with the columns source and target")
-    parser.add_argument("--texts", type=int, default=200, help="texts of each pair that are measured")
-    parser.add_argument("--sweep-texts", type=int, default=200, help="other texts, to find thresholds on")
+    parser.add_argument("--validation-data", help="other texts of its kind, to look for thresholds on")
+    parser.add_argument("--texts", type=int, default=1000, help="texts of each pair that are measured")
+    parser.add_argument(
+        "--sweep-texts", type=int, default=1000, help="validation texts that thresholds are looked for on"
+    )
     parser.add_argument("--memory-texts", type=int, default=10_000, help="texts on which memory is watched")
     kinds: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("ALPHA_FB", "ALPHA_RB")}
     parser.add_argument("--no-loss-at", help="thresholds without loss, instead of a sweep", **kinds)

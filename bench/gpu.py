@@ -27,7 +27,7 @@ PRECISIONS = ("float32", "float16", "bfloat16")
 
 _TEXTS, _SOURCE_TOKENS, _TOKENS = 6, 128, 33
 # Of the embedded pair: texts on which thresholds are looked for, then others that are measured.
-_SWEEP_TEXTS, _EMBEDDED_TEXTS = 16, 32
+_STEP_TEXTS, _EMBEDDED_TEXTS = 16, 32
 _EXACT_TEXTS = 2
 
 
@@ -126,7 +126,7 @@ def _measured(
     rows = exactness_figures(subject, label, held["exact"], _EXACT_TEXTS)
     rows += [*speed_figures(_first(subject), announce), profile_figure(subject, label)]
     if part == "embedded":
-        rows += trained_figures(subject, _SWEEP_TEXTS, announce)
+        rows += trained_figures(subject, announce)
     elif "small" in subject.pair.models:
         rows += bound_figures(subject, announce)
     return rows
@@ -134,14 +134,14 @@ def _measured(
 
 def _first(subject: Subject) -> Subject:
     """Fewer texts, for what is measured of single models."""
-    return replace(subject, texts=subject.texts[:_SWEEP_TEXTS])
+    return replace(subject, texts=subject.texts[:_STEP_TEXTS])
 
 
 def _subject(part: str, dtype: str, label: str, given: argparse.Namespace, announce: Announce) -> Subject:
     from bench.shapes import embedded_subject, random_subject
 
     if part == "embedded":
-        found = embedded_subject(_SWEEP_TEXTS + _EMBEDDED_TEXTS, announce, DEVICE, dtype)
+        found = embedded_subject(2 * _EMBEDDED_TEXTS, announce, DEVICE, dtype)
     else:
         sizes: dict[str, Any] = {"count": _TEXTS, "length": _SOURCE_TOKENS, "tokens": _TOKENS}
         opened: dict[str, Any] = {"small": RANDOM_PARTS[part], "device": DEVICE, "dtype": dtype, "announce": announce}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from bench import baselines
-from bench.ceiling import one_token
+from bench.ceiling import step_of
 from bench.figures import SEED, Figure, figure
 from bench.interleave import Contestant, Turn, interleave, seconds_of
 from bench.pairs import VANILLA, pair_figures
@@ -36,7 +36,7 @@ def speed_figures(subject: Subject, announce: Announce) -> list[Figure]:
     }
     announce(f"{subject.shape}: vanilla, {len(subject.texts)} texts")
     turns = interleave(subject.texts, contestants, seed=SEED, repeats=1 if subject.fixed else 3)
-    work = one_token(shape_of_large(subject))
+    work = step_of(shape_of_large(subject), 1)
     ceilings = measure_ceilings(pair.device, pair.dtype, {"large": work.weight_bytes})
     limit = ceilings.seconds("large", work.flops, work.weight_bytes)
     return without_targets(
@@ -94,9 +94,9 @@ def bound_figures(subject: Subject, announce: Announce) -> list[Figure]:
     return [figure("BiLD, every draft kept", subject.shape, "over our vanilla", *times, note=note)]
 
 
-def trained_figures(subject: Subject, sweep: int, announce: Announce) -> list[Figure]:
+def trained_figures(subject: Subject, announce: Announce) -> list[Figure]:
     """BiLD over transformers assisted generation, and over our vanilla at a bounded loss; see `pairs.pair_figures`."""
-    return without_targets(pair_figures(subject, sweep, {}, announce))
+    return without_targets(pair_figures(subject, {}, announce))
 
 
 def without_targets(figures: Sequence[Figure]) -> list[Figure]:

@@ -37,9 +37,10 @@ class Subject:
     Args:
         shape: its name in the results.
         pair: the large model, the small one where there is one, and the library's copies of them.
-        texts: source texts.
+        texts: source texts to measure on.
         tokens: generated tokens at most.
         fixed: every text has exactly `tokens` tokens and no end token counts; for random weights.
+        validation: other texts, to look for thresholds on.
     """
 
     shape: str
@@ -47,6 +48,7 @@ class Subject:
     texts: tuple[Text, ...]
     tokens: int
     fixed: bool
+    validation: tuple[Text, ...] = ()
 
     @property
     def ends(self) -> frozenset[int]:
@@ -149,26 +151,41 @@ def random_subject(
     return Subject(shape, pair, random_texts(count, length, int(config["vocab_size"]), seed=0), tokens, fixed=True)
 
 
-def embedded_subject(count: int, announce: Announce, device: str = "cpu", dtype: str = "float32") -> Subject:
-    """The pair and the texts that come with the package."""
+def embedded_subject(
+    count: int, announce: Announce, device: str = "cpu", dtype: str = "float32", aligned: bool = False
+) -> Subject:
+    """The pair and the texts that come with the package: one half of them for thresholds, the other to measure on."""
     task = load_task("iwslt17")
-    choice = choose_pair(task.name, task.kind)
+    choice = choose_pair(task.name, task.kind, aligned=aligned)
     pair = load_pair(choice, device=device, dtype=dtype, library_keys=("large", "small"), announce=announce)
-    examples = load_examples(task, "embedded", None, None, 0, announce).examples
-    return Subject("embedded", pair, _texts(pair, examples[:count], task.source_limit), task.target_limit, fixed=False)
+    texts = _texts(pair, load_examples(task, "embedded", None, None, 0, announce).examples[:count], task.source_limit)
+    half = len(texts) // 2
+    shape = "embedded, aligned" if aligned else "embedded"
+    return Subject(shape, pair, texts[half:], task.target_limit, fixed=False, validation=texts[:half])
 
 
-def trained_subject(large: str, small: str, data: str, count: int, announce: Announce) -> Subject:
+def trained_subject(
+    models: tuple[str, str], data: str, validation: str, counts: tuple[int, int], announce: Announce
+) -> Subject:
     """A trained pair and texts of its kind, with the columns source and target.
+
+    Args:
+        models: the large and the small one.
+        data, validation: files of texts.
+        counts: texts of each at most, from the first on.
+        announce: called with one line before something slow.
 
     Raises:
         UsageError, DataError: as `load_pair` and `load_examples`.
     """
     task = load_task("custom")
-    choice = choose_pair(task.name, task.kind, large=large, small=small)
+    choice = choose_pair(task.name, task.kind, large=models[0], small=models[1])
     pair = load_pair(choice, device="cpu", library_keys=("large", "small"), announce=announce)
-    examples = load_examples(task, data, None, None, 0, announce).examples
-    return Subject(choice.label, pair, _texts(pair, examples[:count], task.source_limit), task.target_limit, False)
+    texts, looked_at = (
+        _texts(pair, load_examples(task, file, None, None, 0, announce).examples[:count], task.source_limit)
+        for file, count in zip((data, validation), counts, strict=True)
+    )
+    return Subject(choice.label, pair, texts, task.target_limit, fixed=False, validation=looked_at)
 
 
 def _texts(pair: Pair, examples: Sequence[Any], limit: int) -> tuple[Text, ...]:

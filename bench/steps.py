@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from bench import baselines
-from bench.ceiling import limit_contestant, one_token
+from bench.ceiling import limit_contestant, step_of
 from bench.figures import SEED, Figure, figure, missing
 from bench.interleave import Contestant, Text, Turn, interleave, once_a_text, seconds_of
 from bench.shapes import Announce, Subject
@@ -51,7 +51,7 @@ def vanilla_figures(subject: Subject, cache: Path, threads: int, announce: Annou
     contestants: dict[str, Contestant] = {
         OURS: baselines.our_vanilla(subject),
         LIBRARY: baselines.library_greedy(subject),
-        LIMIT: limit_contestant(one_token(shape), peak_flops("cpu", "float32")),
+        LIMIT: limit_contestant(step_of(shape, 1), peak_flops("cpu", "float32")),
     }
     absent = {}
     for kind in baselines.COMPUTE_TYPES:
@@ -95,7 +95,7 @@ def vanilla_rows(
 
 
 def verification_figures(subject: Subject, announce: Announce) -> list[Figure]:
-    """A pass over 8 tokens over a pass over one: ours, and the library's modules."""
+    """A pass over 8 tokens over a pass over one: ours, and the library's modules; and ours over its limit."""
     pair = subject.pair
     modules = ReferenceModel(pair.library["large"], vocabulary_of(pair.tokenizer), pair.special.start)
     opened: dict[str, Callable[[Text], Any]] = {
@@ -105,6 +105,7 @@ def verification_figures(subject: Subject, announce: Announce) -> list[Figure]:
     contestants = {
         f"{name}/{rows}": _step(session, pair, rows) for name, session in opened.items() for rows in (1, VERIFIED)
     }
+    contestants[LIMIT] = limit_contestant(step_of(shape_of_large(subject), VERIFIED), peak_flops("cpu", "float32"))
     announce(f"{subject.shape}: steps of {VERIFIED} tokens and of one")
     turns = interleave(subject.texts, contestants, seed=SEED)
     found = []
@@ -114,7 +115,10 @@ def verification_figures(subject: Subject, announce: Announce) -> list[Figure]:
         target = VERIFICATION.get(subject.shape) if name == OURS else None
         what = f"{VERIFIED} tokens in a step over one"
         found.append(figure(what, subject.shape, name, many, one, target=target, bound="at most", note=note))
-    return found
+    own, limit = seconds_of(turns[f"{OURS}/{VERIFIED}"]), seconds_of(turns[LIMIT])
+    note = f"limit {1000 * sum(limit) / len(limit):.2f} ms"
+    over = figure(f"{VERIFIED} tokens in a step", subject.shape, f"of {LIMIT}", own, limit, bound="at most", note=note)
+    return [*found, over]
 
 
 def _sessions(model: Any, pair: Pair) -> Callable[[Text], Any]:

@@ -65,6 +65,7 @@ def test_what_is_measured_is_kept_when_a_later_part_fails(tmp_path: Path, monkey
         (["--pair-large", "a"], "needs --pair-small"),
         (["--pair-small", "a"], "needs --pair-small"),
         (["--pair-large", "a", "--pair-small", "b"], "needs texts"),
+        (["--pair-large", "a", "--pair-small", "b", "--data", "c"], "texts that are not measured"),
     ],
 )
 def test_half_a_pair_is_refused(

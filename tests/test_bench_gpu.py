@@ -193,7 +193,7 @@ def test_a_run_writes_rows_of_every_part_under_the_gpus_name(
 def test_the_embedded_pair_is_swept_and_measured(
     pretended: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu, "_SWEEP_TEXTS", 2)
+    monkeypatch.setattr(gpu, "_STEP_TEXTS", 2)
     monkeypatch.setattr(gpu, "_EMBEDDED_TEXTS", 2)
     monkeypatch.setattr(gpu, "_EXACT_TEXTS", 1)
     monkeypatch.setattr(pairs, "GRID", (BildSettings(1.0, 2.0),))

@@ -47,42 +47,39 @@ def test_the_fastest_point_that_loses_little_enough_is_picked() -> None:
     assert pairs.pick(points, 40.1) is None
 
 
-def pair_turns(settings: BildSettings) -> dict[str, list[Turn]]:
-    slow, fast = (one.label() for one in pairs.ASSISTED)
-    return {
-        pairs.VANILLA: turns(4.0, 4.0),
-        slow: turns(9.0, 9.0),
-        fast: turns(6.0, 4.0),
-        settings.label(): turns(2.0, 2.0),
-    }
+def races(settings: BildSettings, gain: float, seconds: float = 2.0) -> tuple[pairs.Race, pairs.Race]:
+    """Two texts of 2 s each: vanilla takes 4 s, the faster assisted generation 5 s."""
+    (slow, fast), own = (one.label() for one in pairs.ASSISTED), settings.label()
+    point = turns(seconds, seconds)
+    bleus, gains = {own: 40.0 + gain}, {own: (gain, gain - 0.25, gain + 0.25)}
+    ours = pairs.Race(
+        {pairs.VANILLA: turns(4.0, 4.0), own: point}, {pairs.VANILLA: 40.0, **bleus}, gains, pairs.VANILLA
+    )
+    library = {slow: turns(9.0, 9.0), fast: turns(6.0, 4.0), own: point}
+    return ours, pairs.Race(library, {slow: 40.0, fast: 40.0, **bleus}, gains, fast)
 
 
-def test_bild_is_held_against_the_faster_assisted_generation_and_our_vanilla() -> None:
+def test_bild_is_held_against_assisted_generation_and_our_vanilla() -> None:
     settings = BildSettings(0.5, 2.0)
-    found, bleus = pair_turns(settings), dict.fromkeys(pair_turns(settings), 40.0)
-    rows = pairs.pair_rows("pair", {0.0: settings, 1.0: None}, found, bleus, "small model: own")
+    rows = pairs.pair_rows("pair", {0.0: settings, 1.0: None}, *races(settings, 0.0), "small model: own")
     assert [(row.ratio, row.target, row.reached) for row in rows] == [
         (2.5, 2.0, True),
         (2.0, 1.85, True),
         (None, 2.12, None),
     ]
-    assert rows[0].note == "fb=0.5 rb=2 over n=5 conf=0; BLEU 40.00 against 40.00; small model: own"
+    told = "BLEU 40.00 against 40.00 (+0.00 [-0.25, +0.25]); small model: own"
+    assert [row.note for row in rows[:2]] == [f"fb=0.5 rb=2 over n=5 conf=0; {told}", f"fb=0.5 rb=2; {told}"]
 
 
 def test_a_gain_that_costs_too_much_quality_reaches_no_target() -> None:
     settings = BildSettings(0.5, 2.0)
-    found = pair_turns(settings)
-    bleus = {**dict.fromkeys(found, 40.0), settings.label(): 39.5}
-    rows = pairs.pair_rows("pair", {0.0: settings, 1.0: settings}, found, bleus, "")
+    chosen = {0.0: settings, 1.0: settings}
+    rows = pairs.pair_rows("pair", chosen, *races(settings, -0.5), "")
     assert [(row.ratio, row.reached) for row in rows] == [(2.5, False), (2.0, False), (2.0, False)]
-    assert "BLEU 39.50 against 40.00" in rows[1].note
+    assert "BLEU 39.50 against 40.00 (-0.50 [-0.75, -0.25])" in rows[1].note
     # 2.0x is below 2.12x, whatever the quality; with a lower time the point within one BLEU counts.
-    found[settings.label()] = turns(1.0, 1.0)
-    assert [row.reached for row in pairs.pair_rows("pair", {0.0: settings, 1.0: settings}, found, bleus, "")] == [
-        False,
-        False,
-        True,
-    ]
+    rows = pairs.pair_rows("pair", chosen, *races(settings, -0.5, seconds=1.0), "")
+    assert [row.reached for row in rows] == [False, False, True]
 
 
 def test_time_inside_is_that_of_passes_and_readings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def test_without_ctranslate2_its_rows_say_why(
 @pytest.mark.usefixtures("quickening")
 def test_steps_and_the_time_outside_are_measured_on_a_small_shape(tiny: shapes.Subject) -> None:
     rows = steps.verification_figures(tiny, quiet)
-    assert [row.contestant for row in rows] == [steps.OURS, "transformers' modules"]
+    assert [row.contestant for row in rows] == [steps.OURS, "transformers' modules", "of machine's limit"]
     assert all(row.ratio is not None and row.ratio > 0 for row in rows)
     (outside,) = steps.outside_figures(tiny, "vanilla", AloneSettings(), quiet)
     assert (outside.unit, outside.texts) == ("share", 2)
@@ -105,21 +105,22 @@ def test_a_trained_pair_is_swept_and_measured_on_other_texts(
 ) -> None:
     everything_by_the_large_model = BildSettings(1.0, 2.0)
     monkeypatch.setattr(pairs, "GRID", (everything_by_the_large_model,))
-    rows = pairs.pair_figures(embedded, 2, {}, quiet)
+    rows = pairs.pair_figures(embedded, {}, quiet)
     assert [row.contestant for row in rows] == [
         "over transformers assisted generation",
         "over our vanilla, no loss",
         "over our vanilla, a loss of 1 at most",
     ]
+    assert not {text.ids for text in embedded.texts} & {text.ids for text in embedded.validation}
     for row in rows:
         # The text's own large model at every token: vanilla's BLEU, on the two texts that were not swept.
         assert row.texts == 2
-        left, right = row.note.partition("BLEU ")[2].partition(";")[0].split(" against ")
+        left, right = row.note.partition("BLEU ")[2].partition(" (")[0].split(" against ")
         assert left == right
 
 
 def test_settings_that_are_given_are_not_looked_for(embedded: shapes.Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "_swept", None)
     given = {0.0: BildSettings(0.9, 1.0), 1.0: BildSettings(0.5, 2.0)}
-    rows = pairs.pair_figures(embedded, 2, given, quiet)
+    rows = pairs.pair_figures(embedded, given, quiet)
     assert [row.note.partition(";")[0] for row in rows[1:]] == ["fb=0.9 rb=1", "fb=0.5 rb=2"]

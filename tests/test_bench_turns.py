@@ -80,7 +80,7 @@ def test_a_text_is_prepared_once_until_the_next_one_comes() -> None:
 def test_the_weights_of_a_t5_large_step_are_those_of_its_matrices() -> None:
     # 24 layers of 6 attention matrices and 2 of the feed-forward layer, the output projection, one row of embedding.
     elements = 24 * (6 * 1024**2 + 2 * 1024 * 4096) + 1024 * 32_128 + 1024
-    work = ceiling.one_token(T5_LARGE)
+    work = ceiling.step_of(T5_LARGE, 1)
     assert work.weight_bytes == 4 * elements == 1_540_886_528
     # Two operations a weight, and its own key as the only one to look at.
     assert work.flops == 2 * (elements - 1024) + 24 * 4 * 1024
