@@ -15,7 +15,7 @@ def ended(work: Callable[[], object]) -> int:
     try:
         found = work()
     except BildBenchError as error:
-        print(error, file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("stopped; what is finished is kept", file=sys.stderr)

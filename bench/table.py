@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         page = given.page.read_text(encoding="utf-8")
         given.page.write_text(rewritten(page, "\n\n".join(tables)), encoding="utf-8")
     except BildBenchError as error:
-        print(error, file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     return 0
 

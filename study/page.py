@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for page in PAGES:
             page.write_text(rewritten(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
     except BildBenchError as error:
-        print(error, file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except OSError as error:
         print(f"{error.filename}: {error.strerror}; run this in the project's folder", file=sys.stderr)
@@ -61,6 +61,8 @@ def described(rows: Sequence[Row], date: str, environment: Mapping[str, Any]) ->
     ]
     limit = environment["options"]["limit"]
     parts += [] if limit is None else [f"**a trial of at most {limit} texts**"]
+    deviation = environment["run_to_run"]["speedup"]
+    parts.append(f"from run to run a speed-up differs by {100 * deviation:.1f} % (standard deviation)")
     busy = environment.get("busy")
     signatures = dict.fromkeys(row.signature for row in rows if row.signature)
     lines = ["; ".join(parts) + "." + ("" if busy is None else f" **{busy}**")]

@@ -146,8 +146,8 @@ def command(trial: Trial, point: Point) -> str:
     words += ["--top-p", f"{NUCLEUS:g}", "--draws", str(trial.draws)] if trial.draws else []
     words += ["--session", trial.session] if trial.session != "auto" else []
     words += ["--limit", str(trial.test_limit)] if trial.test_limit is not None else []
-    # A dollar must not be quoted: it is the reader's shell that puts the folders in.
-    return " ".join(word if word.startswith("$") else shlex.quote(word) for word in [*words, "--threads", "1"])
+    # Double quotes: it is the reader's shell that puts the folders in, and their names may have blanks.
+    return " ".join(f'"{word}"' if word.startswith("$") else shlex.quote(word) for word in [*words, "--threads", "1"])
 
 
 def save(path: Path, rows: Sequence[Row], date: str, environment: Mapping[str, Any]) -> None:

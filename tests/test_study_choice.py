@@ -11,6 +11,7 @@ from bild_bench.measure.intervals import Estimate
 from bild_bench.measure.quality import Score
 from bild_bench.plan import Point, make_point, with_smalls
 from bild_bench.report.summary import PointSummary
+from study import agree
 from study.agree import agreement
 from study.choose import BEST, LIKE_LATENCY, NO_LOSS, SPECULATIVE, WITHIN_ONE, choose
 from study.rows import Row
@@ -118,6 +119,18 @@ def test_a_chosen_row_is_compared_with_its_rules_whatever_its_thresholds(rules: 
 
 def test_a_row_that_is_shown_in_any_case_is_found_though_a_fresh_run_chose_it() -> None:
     assert agreement([row(rules="no loss")], [row()]) == (2, [])
+
+
+@pytest.mark.parametrize(("off", "code"), [(1, 0), (2, 1)])
+def test_of_forty_figures_two_may_lie_outside_intervals_of_95_percent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], off: int, code: int
+) -> None:
+    rows = [row(point=f"bild fb={number}") for number in range(20)]
+    # Both figures of a row that is off.
+    fresh = [replace(one, quality=50.0, speedup=9.0) if n < off else one for n, one in enumerate(rows)]
+    monkeypatch.setattr(agree, "load", lambda path: (fresh if path.name == "fresh" else rows, "", {}))
+    assert agree.main(["fresh"]) == code
+    assert f"{40 - 2 * off} of 40 figures" in capsys.readouterr().out
 
 
 def test_a_baselines_speed_up_is_not_compared() -> None:
