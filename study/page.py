@@ -11,6 +11,7 @@ from typing import Any
 from bild_bench.errors import BildBenchError, DataError
 from study import operations, sections
 from study.cells import behind, figures_table, operations_table
+from study.findings import findings_table
 from study.rows import Row, load
 
 END = "<!-- study: end -->"
@@ -48,7 +49,8 @@ def all_tables(folder: Path) -> dict[str, str]:
         picked = section(rows)
         tables[name] = "\n\n".join([figures_table(picked), behind(picked)])
     tables["summary"] = figures_table(sections.summary(rows))
-    tables["operations"] = operations_table(operations.load(folder / operations.FILE))
+    counted = operations.load(folder / operations.FILE)
+    tables |= {"operations": operations_table(counted), "findings": findings_table(rows, counted)}
     return tables
 
 
