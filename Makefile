@@ -46,6 +46,7 @@ study: install ## re-make the paper's tables: make study DATA=DIR MODELS=DIR (id
 	-$(BIN)/python -m study.agree results/study/study.parquet
 	$(BIN)/python -m study.page results/study
 	cp results/study/study.parquet results/study/study-operations.parquet results/reference/
+	rm -f results/reference/study-again.parquet
 	for trial in captions synopses early-exit calm nucleus peers; do \
 	    $(BIN)/bild-bench report results/study/$$trial/test --plots results/study/plots/$$trial >/dev/null && \
 	    cp results/study/plots/$$trial/01-custom-pareto.svg docs/images/study-$$trial.svg || exit 1; \

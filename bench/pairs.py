@@ -117,15 +117,22 @@ def _row(
 
 
 def _race(subject: Subject, texts: Sequence[Text], turns: Mapping[str, Sequence[Turn]], base: str) -> Race:
-    written = {name: [subject.pair.text(turn.tokens) for turn in found] for name, found in turns.items()}
     references = [text.references for text in texts]
+    written = {name: _written(subject, found) for name, found in turns.items()}
     gains = {
         name: paired_quality_difference("bleu", written[base], found, references, seed=SEED)
         for name, found in written.items()
         if name != base
     }
-    bleus = {name: score("bleu", found, references).value for name, found in written.items()}
-    return Race(turns, bleus, gains, base)
+    return Race(turns, {name: _bleu(found, texts) for name, found in written.items()}, gains, base)
+
+
+def _written(subject: Subject, turns: Sequence[Turn]) -> list[str]:
+    return [subject.pair.text(turn.tokens) for turn in turns]
+
+
+def _bleu(written: Sequence[str], texts: Sequence[Text]) -> float:
+    return score("bleu", written, [text.references for text in texts]).value
 
 
 def pick(points: Sequence[Swept], least: float) -> BildSettings | None:
@@ -138,11 +145,10 @@ def _swept(subject: Subject) -> dict[float, BildSettings | None]:
     contestants = {settings.label(): baselines.our_method(subject, "bild", settings) for settings in GRID}
     contestants[VANILLA] = baselines.our_method(subject, VANILLA, AloneSettings())
     turns = interleave(subject.validation, contestants, seed=SEED, pause=0.0)
-    race = _race(subject, subject.validation, turns, VANILLA)
-    points = [
-        Swept(settings, sum(seconds_of(turns[settings.label()])), race.bleus[settings.label()]) for settings in GRID
-    ]
-    return {loss: pick(points, race.bleus[VANILLA] - loss) for loss in OVER_VANILLA}
+    bleus = {name: _bleu(_written(subject, found), subject.validation) for name, found in turns.items()}
+    labels = {settings: settings.label() for settings in GRID}
+    points = [Swept(settings, sum(seconds_of(turns[label])), bleus[label]) for settings, label in labels.items()]
+    return {loss: pick(points, bleus[VANILLA] - loss) for loss in OVER_VANILLA}
 
 
 def _alignment(subject: Subject) -> str:

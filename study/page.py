@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bild_bench.errors import BildBenchError, DataError
 from study import operations, sections
+from study.agree import REFERENCE, agreement
 from study.cells import behind, figures_table, operations_table
 from study.findings import findings_table
 from study.rows import Row, load
 
 END = "<!-- study: end -->"
-REFERENCE = Path("results/reference")
+# A second run's rows, beside the first's.
+AGAIN = "study-again.parquet"
 PAGES = (Path("docs/STUDY.md"), Path("README.md"))
 
 
@@ -44,7 +46,7 @@ def all_tables(folder: Path) -> dict[str, str]:
         DataError: a file of results is missing or damaged.
     """
     rows, date, environment = load(folder / "study.parquet")
-    tables = {"measured": described(rows, date, environment)}
+    tables = {"measured": "\n\n".join([described(rows, date, environment), *_again(folder / AGAIN, rows)])}
     for name, section in sections.SECTIONS.items():
         picked = section(rows)
         tables[name] = "\n\n".join([figures_table(picked), behind(picked)])
@@ -69,6 +71,15 @@ def described(rows: Sequence[Row], date: str, environment: Mapping[str, Any]) ->
     signatures = dict.fromkeys(row.signature for row in rows if row.signature)
     lines = ["; ".join(parts) + "." + ("" if busy is None else f" **{busy}**")]
     return "\n\n".join([*lines, "Signatures: " + "; ".join(f"`{signature}`" for signature in signatures) + "."])
+
+
+def _again(path: Path, rows: Sequence[Row]) -> Iterator[str]:
+    """How far a second run agreed, where its rows are there."""
+    if path.is_file():
+        again, date, environment = load(path)
+        compared, outside = agreement(again, rows)
+        where = f"{environment['cpu_model']}, commit {str(environment['git_revision'])[:10]}"
+        yield f"Run again {date} ({where}): {compared - len(outside)} of {compared} figures within the intervals below."
 
 
 def rewritten(page: str, tables: Mapping[str, str]) -> str:

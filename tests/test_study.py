@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,16 @@ def test_a_rows_command_is_one_that_runs(studied: Path, given: list[str]) -> Non
             words[words.index("--limit") + 1] = "1"
         done = CliRunner().invoke(app, [*words, "--warmup", "0", "--out", str(studied / "again" / found.method)])
         assert done.exit_code == 0, (line, done.output, done.exception)
+
+
+def test_a_second_run_beside_the_first_is_told(studied: Path, tmp_path: Path) -> None:
+    for name in (run.ROWS, operations.FILE):
+        shutil.copy(studied / name, tmp_path / name)
+    assert "Run again" not in page.all_tables(tmp_path)["measured"]
+    shutil.copy(studied / run.ROWS, tmp_path / page.AGAIN)
+    told = page.all_tables(tmp_path)["measured"].partition("Run again ")[2]
+    within, compared = told.partition(": ")[2].split()[:3:2]
+    assert within == compared != "0"
 
 
 def test_a_second_call_reads_what_is_complete(studied: Path, given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
