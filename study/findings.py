@@ -53,7 +53,7 @@ def _alignment(rows: Sequence[Row]) -> Iterator[str]:
                 if wanted.items() <= json.loads(row.settings).items():
                     rates[row.small] = row.fallback_pct if "fallback" in what else row.rollback_pct
             if None not in rates.values() and len(rates) == 2:
-                yield f"{name}: {what} {rates['small']:.1f}, aligned {rates['aligned']:.1f}"
+                yield f"{name}: {what}: {rates['small']:.1f} as it was, {rates['aligned']:.1f} aligned"
 
 
 def _at_latency(rows: Sequence[Row]) -> Iterator[str]:

@@ -54,7 +54,7 @@ def test_alignment_is_told_at_equal_thresholds_and_strides() -> None:
         point("bild", "aligned", "", 1.0, 0.0, settings=thresholds, fallback_pct=10.0),
         point("bild", "small", "", 1.0, 0.0, settings=stride, rollback_pct=9.0),
     ]
-    assert told(rows, "alignment") == "captions: fallback % at equal thresholds 30.0, aligned 10.0"
+    assert told(rows, "alignment") == "captions: fallback % at equal thresholds: 30.0 as it was, 10.0 aligned"
 
 
 def test_an_ablation_stands_at_the_quality_of_the_whole_method_or_at_its_best() -> None:
