@@ -42,20 +42,10 @@ def run(given: argparse.Namespace) -> Path:
     """
     import torch
 
+    _check(given)
     busy = busy_reason(load_average(), None, given.threads)
     if busy is not None and not given.force:
         raise RunError("load", load_average(), busy, "wait until the machine is idle, or measure all the same: --force")
-    if (given.pair_large is None) != (given.pair_small is None):
-        raise UsageError("--pair-large", given.pair_large, "needs --pair-small, and the other way round", "give both")
-    if given.pair_large is not None and given.data is None:
-        raise UsageError("--data", None, "the trained pair needs texts (columns source and target)", "add --data FILE")
-    if (
-        given.pair_large is not None
-        and given.validation_data is None
-        and None in (given.no_loss_at, given.one_point_at)
-    ):
-        fix = "add --validation-data FILE, or thresholds: --no-loss-at and --one-point-at"
-        raise UsageError("--validation-data", None, "thresholds are looked for on texts that are not measured", fix)
     torch.set_num_threads(given.threads)
     started = datetime.now(UTC)
     environment = describe_environment("cpu") | {"ctranslate2": _version("ctranslate2")}
@@ -69,6 +59,26 @@ def run(given: argparse.Namespace) -> Path:
         # After every part: what is finished is kept, whatever happens to the next.
         save(path, figures, f"{started:%Y-%m-%d}", environment)
     return path
+
+
+def _check(given: argparse.Namespace) -> None:
+    for option in ("texts", "sweep_texts", "memory_texts"):
+        if getattr(given, option) < 2:
+            name = f"--{option.replace('_', '-')}"
+            raise UsageError(name, getattr(given, option), "must be 2 or more", "leave it out for the default")
+    # Thresholds out of range are refused here, and not after minutes of other parts.
+    _settings(given)
+    if (given.pair_large is None) != (given.pair_small is None):
+        raise UsageError("--pair-large", given.pair_large, "needs --pair-small, and the other way round", "give both")
+    if given.pair_large is not None and given.data is None:
+        raise UsageError("--data", None, "the trained pair needs texts (columns source and target)", "add --data FILE")
+    if (
+        given.pair_large is not None
+        and given.validation_data is None
+        and None in (given.no_loss_at, given.one_point_at)
+    ):
+        fix = "add --validation-data FILE, or thresholds: --no-loss-at and --one-point-at"
+        raise UsageError("--validation-data", None, "thresholds are looked for on texts that are not measured", fix)
 
 
 def _part(part: str, given: argparse.Namespace, announce: Announce) -> list[Figure]:

@@ -29,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BildBenchError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}; name a page with --page", file=sys.stderr)
+        return 3
     return 0
 
 
@@ -75,7 +78,7 @@ def described(date: str, environment: Mapping[str, Any]) -> str:
     where = processor if gpu is None else f"{gpu} (driver {environment['gpu_driver']}, host {processor})"
     parts = [
         f"Measured {date} on {where}",
-        f"{environment['threads']} threads",
+        f"{environment['threads']} thread{'' if environment['threads'] == 1 else 's'}",
         # On a GPU each row has its own precision, in its shape's name.
         versions if gpu is not None else f"float32, {versions}",
         f"commit {str(environment['git_revision'])[:10]}" + (" with changes" if environment["git_dirty"] else ""),

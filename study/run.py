@@ -1,4 +1,4 @@
-"""Runs the study: python -m study.run --data DIR --models DIR. Takes forty minutes of an idle machine of 2 cores."""
+"""Runs the study: python -m study.run --data DIR --models DIR. Takes half an hour of an idle machine of 2 cores."""
 
 from __future__ import annotations
 

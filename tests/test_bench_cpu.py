@@ -65,6 +65,9 @@ def test_what_is_measured_is_kept_when_a_later_part_fails(tmp_path: Path, monkey
         (["--pair-large", "a"], "needs --pair-small"),
         (["--pair-small", "a"], "needs --pair-small"),
         (["--pair-large", "a", "--pair-small", "b"], "needs texts"),
+        (["--texts", "-3"], "must be 2 or more"),
+        (["--memory-texts", "0"], "must be 2 or more"),
+        (["--no-loss-at", "2", "1"], "--alpha-fb"),
         (["--pair-large", "a", "--pair-small", "b", "--data", "c"], "texts that are not measured"),
     ],
 )
