@@ -212,3 +212,14 @@ def test_help_fits_and_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_measured(
+    tmp_path: Path, made_ceilings: list[dict[str, int]]
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    ended = call(*ASK, "--limit", "2", "--out", "file/inside")
+
+    assert ended.code == 2, ended.err
+    assert "file/inside" in ended.last_remark
+    assert made_ceilings == []

@@ -77,6 +77,7 @@ def profile(
     options = dict(locals())
     from bild_bench.cli.console import announce, track
     from bild_bench.grid import expand, parse_words
+    from bild_bench.parquet import writing
     from bild_bench.profiling import profile as profiled
     from bild_bench.report.profile_table import with_rates
     from bild_bench.setup import Request
@@ -86,6 +87,10 @@ def profile(
     points = expand(parse_words("--mode", mode), {name: [value] for name, value in settings.items()})
     asked = {field.name: options[field.name] for field in fields(Request) if field.name in options}
     request = Request(**asked, command=shlex.join(["bild-bench", *sys.argv[1:]]))
+    if out is not None:
+        # Minutes of measuring must not end at a folder that cannot be made.
+        with writing(out):
+            out.mkdir(parents=True, exist_ok=True)
     found = with_rates(profiled(request, points, repeats=repeats, announce=announce, track=track))
     if out is not None:
         _write(out, found)
@@ -101,7 +106,6 @@ def _write(out: Path, found: dict[str, Any]) -> None:
 
     spec = roofline(found)
     with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
         (out / "profile.json").write_text(json.dumps(strict_values(found), indent=2) + "\n", encoding="utf-8")
         (out / "roofline.svg").write_text(charts.svg(spec), encoding="utf-8")
         (out / "roofline.png").write_bytes(charts.png(spec))
