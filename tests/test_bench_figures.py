@@ -127,4 +127,4 @@ def test_files_that_are_named_are_shown_each_with_its_own_machine(tmp_path: Path
     assert table.main([*map(str, paths), "--page", str(page)]) == 0
     shown = page.read_text()
     assert shown.count("| vanilla | t5 |") == 2
-    assert shown.index("; 1 threads;") < shown.index("; 2 threads;")
+    assert shown.index("; 1 thread;") < shown.index("; 2 threads;")
