@@ -13,10 +13,10 @@ import pytest
 import bild_bench
 from bild_bench.decoding.records import Decoded
 from bild_bench.models.choice import ModelChoice, PairChoice
-from bild_bench.models.native.build import native_library
 from bild_bench.models.pair import Pair, load_pair
 from tests.checkpoints import save_mt5, save_t5
 from tests.method_pairs import TEXTS, decode
+from tests.native_models import compiled
 
 EMBEDDED = Path(bild_bench.__file__).parent / "embedded"
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "models"
@@ -32,9 +32,7 @@ MODES: dict[str, dict[str, Any]] = {"vanilla": {}, "small": {}, "bild": {}, "spe
 
 @pytest.fixture(autouse=True)
 def native() -> None:
-    found = native_library()
-    if found.library is None:
-        pytest.skip(f"no native decoder here: {found.problem}")
+    compiled()
 
 
 def loaded(large: Path, small: Path, session: str) -> Pair:

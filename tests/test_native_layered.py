@@ -10,10 +10,10 @@ from torch import Tensor
 
 from bild_bench.models.fast import FastModel
 from bild_bench.models.layered import LayeredSession, early_exit_sessions
-from bild_bench.models.native.build import native_library
 from bild_bench.models.native.session import NativeModel
 from tests.checkpoints import VOCABULARY, save_t5
 from tests.forward import SOURCE, load, random_tokens
+from tests.native_models import compiled
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(folder: Path) -> NativeModel:
-    found = native_library()
-    if found.library is None:
-        pytest.skip(f"no native decoder here: {found.problem}")
-    return NativeModel(found.library, load(folder, "float32"), VOCABULARY)
+    return NativeModel(compiled(), load(folder, "float32"), VOCABULARY)
 
 
 def assert_near(ours: Tensor, theirs: Tensor) -> None:

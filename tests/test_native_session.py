@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,30 +18,15 @@ from torch import Tensor
 
 from bild_bench.errors import RunError
 from bild_bench.models.fast import FastModel
-from bild_bench.models.native.build import native_library
 from bild_bench.models.native.session import NativeModel
-from tests.checkpoints import VOCABULARY, save_mt5, save_t5
+from tests.checkpoints import VOCABULARY, save_t5
 from tests.forward import OTHER_SOURCE, SOURCE, library_logits, load, random_tokens
-
-VARIANTS: dict[str, Callable[[Path], Path]] = {
-    "T5 1.0": save_t5,
-    "T5 1.1": partial(save_t5, gated=True, tied=False),
-    "mT5": save_mt5,
-    "tied and gated": partial(save_t5, gated=True),
-    "one head": partial(save_t5, num_heads=1, d_kv=32),
-    "nothing is a multiple of a vector": partial(save_t5, gated=True, num_heads=3, d_kv=10, d_model=37, d_ff=53),
-    "wider than a panel group": partial(save_t5, gated=True, num_heads=5, d_kv=24, d_model=176, d_ff=600),
-    "decoder deeper than encoder": partial(save_mt5, num_layers=1, num_decoder_layers=3),
-    "wide buckets": partial(save_t5, relative_attention_num_buckets=32, relative_attention_max_distance=128),
-}
+from tests.native_models import VARIANTS, assert_near, compiled
 
 
 @pytest.fixture(scope="module")
 def library() -> Any:
-    found = native_library()
-    if found.library is None:
-        pytest.skip(f"no native decoder here: {found.problem}")
-    return found.library
+    return compiled()
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +50,6 @@ def in_blocks(session: Any, tokens: Sequence[int], sizes: Sequence[int]) -> Tens
         rows.append(session.extend(tokens[start : start + size]).logits)
         start += size
     return torch.cat(rows)
-
-
-def assert_near(ours: Tensor, theirs: Tensor, rounding: float = 0.0) -> None:
-    """To 1e-4 of the largest score, or some times the library's own rounding where that is more."""
-    allowed = max(1e-4 * float(theirs.abs().max()), 4 * rounding)
-    torch.testing.assert_close(ours.double(), theirs.double(), atol=allowed, rtol=0)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -217,4 +196,4 @@ def test_memory_goes_back_with_the_last_reference(library: Any, folder: Path, mo
     assert freed == ["native_free_cache"] * 2  # the target's and the source's
     del model
     gc.collect()
-    assert freed[2:] == ["native_free_model"]
+    assert freed[2:] == ["native_free_model"] * 2  # the encoder's and the decoder's

@@ -1,4 +1,4 @@
-"""A T5 decoder's weights, fused from the library's modules: T5 1.0 and 1.1, Flan-T5, mT5; tied and untied heads."""
+"""A T5's weights, fused from the library's modules: T5 1.0 and 1.1, Flan-T5, mT5; tied and untied heads."""
 
 from __future__ import annotations
 
@@ -24,6 +24,32 @@ class LayerWeights:
     ff_norm: Tensor
     ff_in: Tensor  # [d_ff, d_model], or [2 * d_ff, d_model] when gated: activated half first
     ff_out: Tensor
+
+
+@dataclass(frozen=True)
+class EncoderLayerWeights:
+    """One encoder layer; see `LayerWeights`."""
+
+    self_norm: Tensor
+    qkv: Tensor
+    self_out: Tensor
+    ff_norm: Tensor
+    ff_in: Tensor
+    ff_out: Tensor
+
+
+@dataclass(frozen=True)
+class EncoderWeights:
+    """An encoder's weights and shape, and the function that makes its position bias."""
+
+    layers: tuple[EncoderLayerWeights, ...]
+    embedding: Tensor  # [vocabulary, d_model]
+    final_norm: Tensor
+    heads: int
+    d_kv: int
+    epsilon: float
+    gated: bool
+    distance_bias: Callable[[int], Tensor]  # n -> [heads, 2n - 1]: keys from n - 1 positions before to as many after
 
 
 @dataclass(frozen=True)
@@ -77,27 +103,62 @@ def weights_from_library(model: Any, vocabulary: int) -> DecoderWeights:
     )
 
 
+def encoder_from_library(model: Any) -> EncoderWeights:
+    """Fuse the encoder's weights of such a model, whose encoder layers are released one by one."""
+    config, encoder = model.config, model.encoder
+    gated, layers = bool(config.is_gated_act), []
+    bias_of = encoder.block[0].layer[0].SelfAttention.compute_bias
+    for block in encoder.block:
+        layers.append(EncoderLayerWeights(**_self_weights(block.layer[0]), **_feed_weights(block.layer[1], gated)))
+        _release(block)
+    return EncoderWeights(
+        layers=tuple(layers),
+        embedding=encoder.embed_tokens.weight.detach(),
+        final_norm=encoder.final_layer_norm.weight.detach(),
+        heads=config.num_heads,
+        d_kv=config.d_kv,
+        epsilon=config.layer_norm_epsilon,
+        gated=gated,
+        # The query in the middle sees every distance.
+        distance_bias=lambda n: bias_of(1, 2 * n - 1, past_seen_tokens=n - 1)[0, :, 0].detach(),
+    )
+
+
 def _layer_weights(block: Any, gated: bool) -> LayerWeights:
-    attention, cross, feed = block.layer[0], block.layer[1], block.layer[2]
-    own, other, dense = attention.SelfAttention, cross.EncDecAttention, feed.DenseReluDense
-    inner = [dense.wi_0.weight, dense.wi_1.weight] if gated else [dense.wi.weight]
+    cross, other = block.layer[1], block.layer[1].EncDecAttention
     return LayerWeights(
-        self_norm=attention.layer_norm.weight.detach(),
-        qkv=torch.cat([own.q.weight, own.k.weight, own.v.weight]).detach(),
-        self_out=own.o.weight.detach(),
+        **_self_weights(block.layer[0]),
         cross_norm=cross.layer_norm.weight.detach(),
         cross_q=other.q.weight.detach(),
         cross_kv=torch.cat([other.k.weight, other.v.weight]).detach(),
         cross_out=other.o.weight.detach(),
-        ff_norm=feed.layer_norm.weight.detach(),
-        ff_in=torch.cat(inner).detach(),
-        ff_out=dense.wo.weight.detach(),
+        **_feed_weights(block.layer[2], gated),
     )
 
 
+def _self_weights(sublayer: Any) -> dict[str, Tensor]:
+    own = sublayer.SelfAttention
+    return {
+        "self_norm": sublayer.layer_norm.weight.detach(),
+        "qkv": torch.cat([own.q.weight, own.k.weight, own.v.weight]).detach(),
+        "self_out": own.o.weight.detach(),
+    }
+
+
+def _feed_weights(sublayer: Any, gated: bool) -> dict[str, Tensor]:
+    dense = sublayer.DenseReluDense
+    inner = [dense.wi_0.weight, dense.wi_1.weight] if gated else [dense.wi.weight]
+    return {
+        "ff_norm": sublayer.layer_norm.weight.detach(),
+        "ff_in": torch.cat(inner).detach(),
+        "ff_out": dense.wo.weight.detach(),
+    }
+
+
 def _release(block: Any) -> None:
-    own, other, dense = block.layer[0].SelfAttention, block.layer[1].EncDecAttention, block.layer[2].DenseReluDense
-    del own.q, own.k, own.v, own.o, other.q, other.k, other.v, other.o, dense.wo
-    for name in ("wi", "wi_0", "wi_1"):
-        if hasattr(dense, name):
-            delattr(dense, name)
+    """Drop the matrices of all of a block's sub-layers."""
+    for sublayer in block.layer:
+        for module in sublayer.children():
+            for name in ("q", "k", "v", "o", "wi", "wi_0", "wi_1", "wo"):
+                if hasattr(module, name):
+                    delattr(module, name)

@@ -58,7 +58,7 @@ inline void mix_part(const float* values, int64_t stride, const Queries& rows, c
     }
 }
 
-// R rows. `bias` is null, or holds a value a position for row 0, and for each next row begins one value earlier.
+// R rows. `bias` is null, or holds a value a position for row 0; for each next row it begins one value earlier.
 // `scores`: R times padded(most positions) floats, zeroed or not.
 template <int R>
 inline void attend(const Shape& shape, KeysValues& cached, int64_t head, const Queries& rows, const float* bias,

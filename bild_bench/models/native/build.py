@@ -111,9 +111,9 @@ def _compiled(compiler: tuple[str, ...], folder: Path, announce: Callable[[str],
 def _compile(compiler: tuple[str, ...], target: Path) -> None:
     flags = _flags()
     # Apple's compiler has no OpenMP; the decoder then runs on one thread.
-    _, problem = _run([*compiler, *flags, "-fopenmp", str(_SOURCES / "decoder.cpp"), "-o", str(target)])
+    _, problem = _run([*compiler, *flags, "-fopenmp", str(_SOURCES / "t5.cpp"), "-o", str(target)])
     if problem is not None:
-        _, problem = _run([*compiler, *flags, str(_SOURCES / "decoder.cpp"), "-o", str(target)])
+        _, problem = _run([*compiler, *flags, str(_SOURCES / "t5.cpp"), "-o", str(target)])
     if problem is not None:
         raise _BuildError(f"{_told(compiler)} failed: {problem}")
 

@@ -1,4 +1,4 @@
-// A decoder layer, done by every member of a team on its own share: of the outputs of a product, or of the heads.
+// Layers of the decoder and of the encoder, done by every member of a team on its own share: of the outputs of a product, or of the heads.
 #pragma once
 
 #include <algorithm>
@@ -68,8 +68,9 @@ inline void remember(const Member& me, const Pass& pass, KeysValues& cached, con
         }
 }
 
-// All rows of this member's heads. `length`: of the source; 0 for self-attention, which ends at each row's position.
-inline void attend_rows(const Member& me, const Pass& pass, KeysValues& cached, int64_t length) {
+// All rows of this member's heads. `length`: positions that every row sees; 0 where each sees those up to its own.
+// `biased`: by how far a key lies from its query.
+inline void attend_rows(const Member& me, const Pass& pass, KeysValues& cached, int64_t length, bool biased) {
     static thread_local std::vector<float> space;
     const Model& model = pass.model;
     const Shape& shape = model.shape;
@@ -80,12 +81,12 @@ inline void attend_rows(const Member& me, const Pass& pass, KeysValues& cached, 
             int64_t count = length > 0 ? length : pass.start + row + 1, at = head * shape.head_width;
             Queries rows{pass.projected.row(row) + at, pass.mixed.row(row) + at, pass.projected.stride,
                          pass.mixed.stride, count, growth};
-            const float* bias = growth > 0 ? model.bias_from(head, count) : nullptr;
+            const float* bias = biased ? model.bias_of(head, pass.start + row) : nullptr;
             attend_some<QUERIES>((int)std::min<int64_t>(QUERIES, n - row), shape, cached, head, rows, bias, scores);
         }
 }
 
-inline void feed_forward(const Member& me, const Pass& pass, const Layer& layer) {
+inline void feed_inner(const Member& me, const Pass& pass, const Layer& layer) {
     static thread_local std::vector<float> space;
     Rows x = normed(pass, layer.feed_norm);
     project(me, layer.feed_in, x, pass.inner);
@@ -102,24 +103,44 @@ inline void feed_forward(const Member& me, const Pass& pass, const Layer& layer)
     }
 }
 
-inline void run_layer(const Member& me, const Pass& pass, const Layer& layer, KeysValues& own, KeysValues& source,
-                      int64_t source_length) {
+// `length`: see attend_rows.
+inline void self_attention(const Member& me, const Pass& pass, const Layer& layer, KeysValues& own, int64_t length) {
     project(me, layer.qkv, normed(pass, layer.self_norm), pass.projected);
     me.wait();
     Rows keys_values{pass.projected.values + pass.model.shape.inner(), pass.x.count, pass.projected.stride};
     remember(me, pass, own, keys_values);
-    attend_rows(me, pass, own, 0);
+    attend_rows(me, pass, own, length, true);
     me.wait();
     add_projected(me, pass, layer.self_out, pass.mixed);
     me.wait();
+}
+
+inline void cross_attention(const Member& me, const Pass& pass, const Layer& layer, KeysValues& source,
+                            int64_t length) {
     project(me, layer.cross_q, normed(pass, layer.cross_norm), pass.projected);
     me.wait();
-    attend_rows(me, pass, source, source_length);
+    attend_rows(me, pass, source, length, false);
     me.wait();
     add_projected(me, pass, layer.cross_out, pass.mixed);
     me.wait();
-    feed_forward(me, pass, layer);
+}
+
+inline void feed_forward(const Member& me, const Pass& pass, const Layer& layer) {
+    feed_inner(me, pass, layer);
     me.wait();
     add_projected(me, pass, layer.feed_out, pass.inner);
     me.wait();
+}
+
+inline void run_decoder_layer(const Member& me, const Pass& pass, const Layer& layer, KeysValues& own,
+                              KeysValues& source, int64_t source_length) {
+    self_attention(me, pass, layer, own, 0);
+    cross_attention(me, pass, layer, source, source_length);
+    feed_forward(me, pass, layer);
+}
+
+// `own` is overwritten: whoever writes a head's keys and values is the only one who reads them.
+inline void run_encoder_layer(const Member& me, const Pass& pass, const Layer& layer, KeysValues& own) {
+    self_attention(me, pass, layer, own, pass.x.count);
+    feed_forward(me, pass, layer);
 }

@@ -9,12 +9,13 @@ from torch import Tensor
 
 _POINTER, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 
-# Name -> (result, arguments); decoder.cpp says what they mean.
+# Name -> (result, arguments); t5.cpp says what they mean.
 _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "native_model": (_POINTER, (_POINTER, _POINTER, _POINTER, _POINTER)),
     "native_add_layer": (None, (_POINTER, _POINTER)),
     "native_free_model": (None, (_POINTER,)),
-    "native_set_bias": (None, (_POINTER, _POINTER, _INT)),
+    "native_set_bias": (None, (_POINTER, _POINTER, _INT, _INT)),
+    "native_encode": (None, (_POINTER, _POINTER, _INT, _INT)),
     "native_cache": (_POINTER, (_POINTER,)),
     "native_free_cache": (None, (_POINTER,)),
     "native_source": (_POINTER, (_POINTER, _POINTER, _INT, _INT)),
@@ -30,7 +31,7 @@ class Shape(ctypes.Structure):
 
     _fields_ = (
         *((name, _INT) for name in ("layers", "width", "heads", "head_width", "feed_width", "vocabulary")),
-        *(("known_ids", _INT), ("gated", _INT), ("epsilon", _FLOAT), ("head_scale", _FLOAT)),
+        *(("known_ids", _INT), ("gated", _INT), ("decoder", _INT), ("epsilon", _FLOAT), ("head_scale", _FLOAT)),
     )
 
 

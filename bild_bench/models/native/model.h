@@ -1,4 +1,4 @@
-// What is kept between calls: a decoder's packed weights, a source's keys and values, a target's keys and values.
+// What is kept between calls: an encoder's or a decoder's packed weights, a source's keys and values, a target's.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +14,8 @@
 
 struct Shape {
     int64_t layers, width, heads, head_width, feed_width, vocabulary, known_ids;  // known_ids: rows of the embedding
-    int64_t gated;  // 1: gated GELU; 0: ReLU
+    int64_t gated;    // 1: gated GELU; 0: ReLU
+    int64_t decoder;  // 1: with cross-attention and an output projection; 0: an encoder, vocabulary 0
     float epsilon, head_scale;
 
     int64_t inner() const { return heads * head_width; }
@@ -103,21 +104,22 @@ struct Model {
     const float* final_norm;
     Matrix head;
     std::vector<Layer> layers;
-    std::vector<float> bias;  // [heads][bias_stride]: of a query at position p for a key at p - bias_length + 1 + i
-    int64_t bias_length = 0, bias_stride = 0;
+    std::vector<float> bias;  // [heads][bias_stride]: of a key that lies i - bias_zero positions after its query
+    int64_t bias_zero = 0, bias_stride = 0;
 
     explicit Model(const Shape& given) : shape(given), arena(weights_of(given)) { layers.reserve(given.layers); }
 
-    // One value for each of `count` positions, of the query at the last of them.
-    const float* bias_from(int64_t head, int64_t count) const {
-        return bias.data() + head * bias_stride + bias_length - count;
+    // One value a key from position 0 on, for the query at this position.
+    const float* bias_of(int64_t head, int64_t query) const {
+        return bias.data() + head * bias_stride + bias_zero - query;
     }
 
     static size_t weights_of(const Shape& s) {
         size_t feed = (s.gated ? 2 : 1) * packed_size(s.feed_width, s.width) + packed_size(s.width, s.feed_width);
-        size_t attention = packed_size(3 * s.inner(), s.width) + packed_size(s.inner(), s.width) +
-                           packed_size(2 * s.inner(), s.width) + 2 * packed_size(s.width, s.inner());
-        return s.layers * (attention + feed + 3 * padded(s.width)) + packed_size(s.vocabulary, s.width) +
-               padded(s.width);
+        size_t self = packed_size(3 * s.inner(), s.width) + packed_size(s.width, s.inner());
+        size_t cross = packed_size(s.inner(), s.width) + packed_size(2 * s.inner(), s.width) +
+                       packed_size(s.width, s.inner()) + padded(s.width);
+        return s.layers * (self + (s.decoder ? cross : 0) + feed + 2 * padded(s.width)) +
+               packed_size(s.vocabulary, s.width) + padded(s.width);
     }
 };

@@ -1,34 +1,23 @@
-"""The native session: the T5 decoder as one compiled call a step, on the CPU in float32."""
+"""The native session: a T5's encoder as one compiled call and its decoder as one a step, on the CPU in float32."""
 
 from __future__ import annotations
 
 import ctypes
-import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bild_bench.models.native.library import Shape, address
+from bild_bench.models.native.encoder import NativeEncoder
+from bild_bench.models.native.library import address
+from bild_bench.models.native.packing import Handle, embedded, packed_decoder
 from bild_bench.models.native.rows import NativeRows
-from bild_bench.models.t5_weights import DecoderWeights, LayerWeights, weights_from_library
 
 _BIAS_BLOCK = 64
 
-# The feed-forward's activation that decoder.cpp has, gated or not, by the library's name for it.
+# The feed-forward's activation that t5.cpp has, gated or not, by the library's name for it.
 NATIVE_ACTIVATIONS = {True: "gelu_new", False: "relu"}
-
-
-class Handle:
-    """A native object, freed with its last reference here."""
-
-    def __init__(self, pointer: int | None, free: Any, keep: object = None) -> None:
-        if pointer is None:
-            raise MemoryError("no memory for the native decoder")
-        self.pointer, self._keep = pointer, keep
-        weakref.finalize(self, free, pointer)
 
 
 class EncodedSource(Handle):
@@ -59,19 +48,18 @@ class NativeModel:
         exit_classifier: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         self.library, self.exit_classifier = library, exit_classifier
-        self.encoder = library_model.encoder
         self.device, self.width = library_model.device, library_model.config.d_model
         self.depth = len(library_model.decoder.block)
-        self.handle, self._vocabulary, self._position_bias = _packed(library, library_model, vocabulary)
+        self.handle, self._vocabulary, self._position_bias = packed_decoder(library, library_model, vocabulary)
+        self.encoder = NativeEncoder(library, library_model)
         self._bias_length = 0
 
     @torch.inference_mode()
     def encode(self, source: Tensor) -> EncodedSource:
         """Run the encoder and project its output for the decoder; source ids have shape [1, length]."""
-        states = self.encoder(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
-        rows = states[0].contiguous()
+        rows = self.encoder.states(source[0].tolist())
         made = self.library.native_source(self.handle.pointer, address(rows), len(rows), torch.get_num_threads())
-        return EncodedSource(made, self.library.native_free_cache, states)
+        return EncodedSource(made, self.library.native_free_cache, rows[None])
 
     def session(self, source: Handle) -> NativeSession:
         """A fresh session that reads an encoded source."""
@@ -87,12 +75,7 @@ class NativeModel:
         Raises:
             IndexError: an id has no embedding.
         """
-        count = len(tokens)
-        states = torch.empty((count, self.width))
-        ids = (ctypes.c_int64 * count)(*tokens)
-        if not self.library.native_embed(self.handle.pointer, ids, count, states.data_ptr()):
-            raise IndexError(f"a token is outside the embedding: {list(tokens)}")
-        return states
+        return embedded(self.library, self.handle, tokens, self.width)
 
     def run_layers(self, layers: range, states: Tensor, cache: Handle, source: Handle, start: int) -> Tensor:
         """States [n, d_model] of positions start, start + 1, … through some layers, whose caches are written there."""
@@ -134,7 +117,7 @@ class NativeModel:
     def _grow_bias(self, length: int) -> None:
         length = -(-length // _BIAS_BLOCK) * _BIAS_BLOCK
         bias = self._position_bias(length)[:, -1].contiguous()
-        self.library.native_set_bias(self.handle.pointer, address(bias), length)
+        self.library.native_set_bias(self.handle.pointer, address(bias), length, length - 1)
         self._bias_length = length
 
 
@@ -156,42 +139,3 @@ class NativeSession:
 
     def truncate(self, length: int) -> None:
         self.length = min(length, self.length)
-
-
-def _packed(library: ctypes.CDLL, library_model: Any, vocabulary: int) -> tuple[Handle, int, Callable[[int], Tensor]]:
-    """The weights in the native decoder's order, how many ids are scored, and what makes the position bias."""
-    weights = weights_from_library(library_model, vocabulary)
-    shape, embedding = _shape(weights), weights.embedding
-    made = library.native_model(
-        ctypes.byref(shape), address(embedding), address(weights.final_norm), address(weights.head)
-    )
-    handle = Handle(made, library.native_free_model, embedding)
-    layers, weights = list(weights.layers), replace(weights, layers=())
-    while layers:
-        # Each is released when it is packed, so that memory peaks at one model and one layer.
-        tensors = _tensors(layers.pop(0))
-        library.native_add_layer(handle.pointer, (ctypes.c_void_p * len(tensors))(*map(address, tensors)))
-    return handle, weights.head.shape[0], weights.position_bias
-
-
-def _shape(weights: DecoderWeights) -> Shape:
-    return Shape(
-        layers=len(weights.layers),
-        width=weights.embedding.shape[1],
-        heads=weights.heads,
-        head_width=weights.d_kv,
-        feed_width=weights.layers[0].ff_out.shape[1],
-        vocabulary=weights.head.shape[0],
-        known_ids=weights.embedding.shape[0],
-        gated=int(weights.gated),
-        epsilon=weights.epsilon,
-        head_scale=weights.head_scale,
-    )
-
-
-def _tensors(layer: LayerWeights) -> tuple[Tensor, ...]:
-    """In the order of `native_add_layer`."""
-    return (
-        *(layer.self_norm, layer.qkv, layer.self_out, layer.cross_norm, layer.cross_q, layer.cross_kv),
-        *(layer.cross_out, layer.ff_norm, layer.ff_in, layer.ff_out),
-    )

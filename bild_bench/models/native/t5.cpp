@@ -1,4 +1,4 @@
-// The T5 family's decoder for one text, as functions that Python calls; see session.py for what they mean there.
+// The T5 family's encoder and decoder for one text, as functions that Python calls; see session.py for what they mean there.
 //
 // The architecture is that of Raffel et al. 2020 (T5) and Xue et al. 2021 (mT5). All tensors are float32 and contiguous.
 #include "head.h"
@@ -6,6 +6,7 @@
 namespace {
 
 thread_local Space space;
+thread_local KeysValues encoded;  // of the encoder's layer in hand
 
 void enter(const Pass& pass, const float* states) {
     int64_t width = pass.model.shape.width;
@@ -25,22 +26,21 @@ void leave(const Pass& pass, float* states) {
 
 extern "C" {
 
-
-// Bytes of weights are allocated at once; null where there is not that much memory.
+// Bytes of weights are allocated at once; null where there is not that much memory. An encoder has no head.
 Model* native_model(const Shape* shape, const float* embedding, const float* final_norm, const float* head) {
     try {
         Model* model = new Model(*shape);
         model->embedding = embedding;
         model->final_norm = model->arena.vector(final_norm, shape->width);
-        model->head = model->arena.matrix(head, shape->vocabulary, shape->width);
+        if (shape->decoder) model->head = model->arena.matrix(head, shape->vocabulary, shape->width);
         return model;
     } catch (const std::bad_alloc&) {
         return nullptr;
     }
 }
 
-// Packs the next layer. tensors: self norm, qkv, self out, cross norm, cross q, cross kv, cross out, feed norm, feed in
-// (the activated half first), feed out.
+// Packs the next layer. tensors: self norm, qkv, self out, feed norm, feed in (the activated half first), feed out; and
+// in a decoder cross norm, cross q, cross kv, cross out.
 void native_add_layer(Model* model, const float* const* tensors) {
     const Shape& s = model->shape;
     Arena& arena = model->arena;
@@ -48,26 +48,28 @@ void native_add_layer(Model* model, const float* const* tensors) {
     layer.self_norm = arena.vector(tensors[0], s.width);
     layer.qkv = arena.matrix(tensors[1], 3 * s.inner(), s.width);
     layer.self_out = arena.matrix(tensors[2], s.width, s.inner());
-    layer.cross_norm = arena.vector(tensors[3], s.width);
-    layer.cross_q = arena.matrix(tensors[4], s.inner(), s.width);
-    layer.cross_kv = arena.matrix(tensors[5], 2 * s.inner(), s.width);
-    layer.cross_out = arena.matrix(tensors[6], s.width, s.inner());
-    layer.feed_norm = arena.vector(tensors[7], s.width);
-    layer.feed_in = arena.matrix(tensors[8], s.feed_width, s.width);
-    if (s.gated) layer.feed_gate = arena.matrix(tensors[8] + s.feed_width * s.width, s.feed_width, s.width);
-    layer.feed_out = arena.matrix(tensors[9], s.width, s.feed_width);
+    layer.feed_norm = arena.vector(tensors[3], s.width);
+    layer.feed_in = arena.matrix(tensors[4], s.feed_width, s.width);
+    if (s.gated) layer.feed_gate = arena.matrix(tensors[4] + s.feed_width * s.width, s.feed_width, s.width);
+    layer.feed_out = arena.matrix(tensors[5], s.width, s.feed_width);
+    if (s.decoder) {
+        layer.cross_norm = arena.vector(tensors[6], s.width);
+        layer.cross_q = arena.matrix(tensors[7], s.inner(), s.width);
+        layer.cross_kv = arena.matrix(tensors[8], 2 * s.inner(), s.width);
+        layer.cross_out = arena.matrix(tensors[9], s.width, s.inner());
+    }
     model->layers.push_back(layer);
 }
 
 void native_free_model(Model* model) { delete model; }
 
-// The position bias of the last of `length` positions, [heads, length]: what every earlier one has is a part of it.
-void native_set_bias(Model* model, const float* bias, int64_t length) {
-    model->bias_length = length;
-    model->bias_stride = length + LANES;
+// The position bias [heads, count] of keys that lie -zero, 1 - zero, ... positions after their query.
+void native_set_bias(Model* model, const float* bias, int64_t count, int64_t zero) {
+    model->bias_zero = zero;
+    model->bias_stride = count + LANES;
     model->bias.assign(model->shape.heads * model->bias_stride, 0.0f);
     for (int64_t head = 0; head < model->shape.heads; head++)
-        std::memcpy(model->bias.data() + head * model->bias_stride, bias + head * length, length * sizeof(float));
+        std::memcpy(model->bias.data() + head * model->bias_stride, bias + head * count, count * sizeof(float));
 }
 
 Cache* native_cache(const Model* model) {
@@ -106,6 +108,22 @@ bool native_embed(const Model* model, const int64_t* ids, int64_t n, float* stat
     return true;
 }
 
+// An encoder's states [n, width], from the embedded source to its output, in place. The bias must reach n - 1 positions
+// to either side.
+void native_encode(Model* model, float* states, int64_t n, int64_t threads) {
+    const Shape& shape = model->shape;
+    Pass pass(*model, space, n, 0);
+    enter(pass, states);
+    encoded.reserve(shape, n);
+    KeysValues& own = encoded;  // a team's other threads have their own `encoded`
+    run_team(threads, [&](const Member& me) {
+        for (const Layer& layer : model->layers) run_encoder_layer(me, pass, layer, own);
+        for (int64_t row = me.first(n); row < me.last(n); row++)
+            normalise(pass.x.row(row), model->final_norm, shape.width, shape.epsilon, 1.0f, pass.x.row(row));
+    });
+    leave(pass, states);
+}
+
 // States [n, width] of positions start, start + 1, ... through layers from first to last, in place. The bias must reach
 // position start + n.
 void native_run_layers(Model* model, Cache* cache, Cache* source, float* states, int64_t n, int64_t start,
@@ -115,7 +133,7 @@ void native_run_layers(Model* model, Cache* cache, Cache* source, float* states,
     for (int64_t index = first; index < last; index++) cache->layers[index].reserve(model->shape, start + n);
     run_team(threads, [&](const Member& me) {
         for (int64_t index = first; index < last; index++)
-            run_layer(me, pass, model->layers[index], cache->layers[index], source->layers[index], source->length);
+            run_decoder_layer(me, pass, model->layers[index], cache->layers[index], source->layers[index], source->length);
     });
     leave(pass, states);
 }
