@@ -121,13 +121,28 @@ def our_method(subject: Subject, name: str, settings: Any) -> Contestant:
     return contestant
 
 
+# Decodes a text to so many tokens at most; a text with a fixed length gets all of them.
+Generate = Callable[[Text, int], tuple[int, ...]]
+
+
 def ctranslate2_greedy(
     subject: Subject, cache: Path, threads: int, compute_type: str, announce: Announce
 ) -> Contestant | str:
     """CTranslate2's greedy search, without what is done once a text; or, in one line, why there is none.
 
     It cannot be given an encoder's output. A decoding to the first token has the encoder and everything else that is
-    done once a text in it, and is taken off (`marginal`), as it is for all.
+    done once a text in it, and is taken off (`marginal`), as it is for all. Arguments: see `ctranslate2_generate`.
+    """
+    generate = ctranslate2_generate(subject, cache, threads, compute_type, announce)
+    if isinstance(generate, str):
+        return generate
+    return lambda text: marginal(lambda tokens: generate(text, tokens), subject.tokens)
+
+
+def ctranslate2_generate(
+    subject: Subject, cache: Path, threads: int, compute_type: str, announce: Announce
+) -> Generate | str:
+    """CTranslate2's greedy search from a source's ids on; or, in one line, why there is none.
 
     Args:
         subject: its large model is converted.
@@ -150,20 +165,14 @@ def ctranslate2_greedy(
     except Exception as error:
         return " ".join(f"CTranslate2 cannot run it: {error}".split())
 
-    def contestant(text: Text) -> Turn:
-        pieces = tokenizer.convert_ids_to_tokens(list(text.ids))
+    def generate(text: Text, tokens: int) -> tuple[int, ...]:
+        pieces, least = tokenizer.convert_ids_to_tokens(list(text.ids)), tokens if subject.fixed else 1
+        found = translator.translate_batch(
+            [pieces], beam_size=1, max_decoding_length=tokens, min_decoding_length=least, max_input_length=0
+        )
+        return tuple(tokenizer.convert_tokens_to_ids(list(found[0].hypotheses[0])))
 
-        def generate(tokens: int) -> Sequence[str]:
-            least = tokens if subject.fixed else 1
-            found = translator.translate_batch(
-                [pieces], beam_size=1, max_decoding_length=tokens, min_decoding_length=least, max_input_length=0
-            )
-            return list(found[0].hypotheses[0])
-
-        turn = marginal(generate, subject.tokens)  # type: ignore[arg-type]
-        return Turn(turn.seconds, tuple(tokenizer.convert_tokens_to_ids(list(turn.tokens))))
-
-    return contestant
+    return generate
 
 
 def _converted(checkpoint: Any, cache: Path, compute_type: str, announce: Announce) -> Path:

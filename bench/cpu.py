@@ -106,11 +106,15 @@ def _part(part: str, given: argparse.Namespace, announce: Announce) -> list[Figu
 
 def _steps(subject: Subject, given: argparse.Namespace, announce: Announce) -> list[Figure]:
     from bench.steps import outside_figures, vanilla_figures, verification_figures
+    from bench.whole import encoder_figures, whole_figures
 
+    converted = given.bench_dir / "converted"
     rows = [
-        *vanilla_figures(subject, given.bench_dir / "converted", given.threads, announce),
+        *vanilla_figures(subject, converted, given.threads, announce),
         *verification_figures(subject, announce),
         *outside_figures(subject, "vanilla", AloneSettings(), announce),
+        *encoder_figures(subject, announce),
+        *whole_figures(subject, converted, given.threads, announce),
     ]
     if "small" in subject.pair.models:
         rows += outside_figures(subject, "bild", BildSettings(), announce)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import pairs, shapes, steps
+from bench import pairs, shapes, steps, whole
 from bench.baselines import ctranslate2_greedy, library_greedy, our_vanilla, same_tokens
+from bench.interleave import Turn
 from bild_bench.decoding.alone import AloneSettings
 from bild_bench.decoding.bild import BildSettings
 from tests.made_benches import TINY, quiet
@@ -124,3 +125,21 @@ def test_settings_that_are_given_are_not_looked_for(embedded: shapes.Subject, mo
     given = {0.0: BildSettings(0.9, 1.0), 1.0: BildSettings(0.5, 2.0)}
     rows = pairs.pair_figures(embedded, given, quiet)
     assert [row.note.partition(";")[0] for row in rows[1:]] == ["fb=0.9 rb=1", "fb=0.5 rb=2"]
+
+
+@pytest.mark.usefixtures("quickening")
+def test_whole_texts_and_encoders_are_measured_on_a_small_shape(tiny: shapes.Subject, tmp_path: Path) -> None:
+    rows = whole.whole_figures(tiny, tmp_path, 1, quiet)
+    assert [row.contestant for row in rows] == ["over transformers generate", "over CTranslate2 float32"]
+    assert rows[0].note.startswith("same tokens on 2 of 2 texts; ")
+    rows = whole.encoder_figures(tiny, quiet)
+    assert [row.contestant for row in rows] == ["over transformers' encoder", "of machine's limit"]
+    assert rows[0].note.startswith("6 source tokens; ")
+    assert all(row.ratio is not None and row.ratio > 0 for row in rows)
+
+
+def test_a_whole_text_is_the_same_whoever_encodes(tiny: shapes.Subject, embedded: shapes.Subject) -> None:
+    for subject in (tiny, embedded):
+        for text in subject.texts:
+            ours, library = whole.ours(subject)(text).tokens, whole.library(subject)(text).tokens
+            assert same_tokens({"ours": [Turn(0, ours)], "its": [Turn(0, library)]}, "ours", subject.ends) == {"its": 1}
