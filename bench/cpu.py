@@ -45,14 +45,14 @@ def run(given: argparse.Namespace) -> Path:
     _check(given)
     busy = busy_reason(load_average(), None, given.threads)
     if busy is not None and not given.force:
-        raise RunError("load", load_average(), busy, "wait until the machine is idle, or measure all the same: --force")
+        raise RunError("machine", "load", busy.rstrip("."), "wait until it is idle, or measure all the same: --force")
     torch.set_num_threads(given.threads)
     started = datetime.now(UTC)
     environment = describe_environment("cpu") | {"ctranslate2": _version("ctranslate2")}
     environment |= {"busy": busy, "options": _told(given)}
     path = Path(given.out) / f"{started:%Y%m%dT%H%M%SZ}.parquet"
     figures: list[Figure] = []
-    for part in given.only:
+    for part in given.only or PARTS:
         figures += _part(part, given, _announce)
         if environment["busy"] is None:
             environment["busy"] = busy_reason(None, load_average(), given.threads)
@@ -66,6 +66,8 @@ def _check(given: argparse.Namespace) -> None:
         if getattr(given, option) < 2:
             name = f"--{option.replace('_', '-')}"
             raise UsageError(name, getattr(given, option), "must be 2 or more", "leave it out for the default")
+    if given.only is not None and "trained" in given.only and given.pair_large is None:
+        raise UsageError("--only", "trained", "needs a pair", "add --pair-large, --pair-small and --data")
     # Thresholds out of range are refused here, and not after minutes of other parts.
     _settings(given)
     if (given.pair_large is None) != (given.pair_small is None):
@@ -154,7 +156,7 @@ def _settings(given: argparse.Namespace) -> dict[float, BildSettings]:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.cpu", description=__doc__)
     parser.add_argument("--threads", type=int, default=2, choices=(1, 2))
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="parts to measure; all by default")
     parser.add_argument("--bench-dir", type=Path, default=Path("results/bench"), help="cache of models (4 GB)")
     parser.add_argument("--out", type=Path, default=Path("results/bench"), help="folder of the Parquet file")
     parser.add_argument("--pair-large", help="a trained pair's large model: folder or hub id")
@@ -181,7 +183,7 @@ def _told(given: argparse.Namespace) -> dict[str, Any]:
         "texts": given.texts,
         "sweep_texts": given.sweep_texts,
         "memory_texts": given.memory_texts,
-        "only": list(given.only),
+        "only": list(given.only or PARTS),
         "no_loss_at": given.no_loss_at,
         "one_point_at": given.one_point_at,
         "forced": given.force,

@@ -7,10 +7,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bild_bench.errors import DataError
 from bild_bench.measure.intervals import ratio_of_sums
+
+if TYPE_CHECKING:
+    import pandas
 
 SEED = 0
 Bound = Literal["at least", "at most"]
@@ -115,11 +118,22 @@ def load(path: Path) -> tuple[list[Figure], str, dict[str, Any]]:
     import pandas
 
     names = [field.name for field in fields(Figure)]
+    fix = "run `make bench` first, or name a file that it wrote"
     try:
         table = pandas.read_parquet(path)
+        other = unlike(table, [*names, "date", "environment"])
+        if other is not None:
+            raise DataError("bench results", str(path), other, fix)
         rows = table.astype(object).where(table.notna(), None).to_dict("records")
         figures = [Figure(**{name: row[name] for name in names}) for row in rows]
         return figures, str(rows[0]["date"]), dict(json.loads(rows[0]["environment"]))
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        fix = "run `make bench` first, or name a file that it wrote"
+    except (OSError, ValueError) as error:
         raise DataError("bench results", str(path), f"cannot be read ({error})", fix) from error
+
+
+def unlike(table: pandas.DataFrame, columns: Sequence[str]) -> str | None:
+    """Why a table is not one that we wrote, by its columns and its size; None if it is."""
+    absent = [name for name in columns if name not in table.columns]
+    if absent:
+        return f"is another program's: it has no column {', '.join(absent)}"
+    return None if len(table) else "holds no rows"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.figures import Figure, load
+from bench.figures import Figure, holds, load
 from bild_bench.errors import BildBenchError, DataError
 
 BEGIN, END = "<!-- bench: table -->", "<!-- bench: end -->"
@@ -94,6 +94,9 @@ def _cells(figure: Figure) -> list[str]:
         interval = f"{shown(figure.low, figure.unit)} to {shown(figure.high, figure.unit)}"
     target = "" if figure.target is None else f"{figure.bound} {shown(figure.target, figure.unit)}"
     reached = {True: "yes", False: "no", None: ""}[figure.reached]
+    if figure.reached is False and figure.ratio is not None and figure.target is not None:
+        # The ratio alone would do: what stands in the way is told in the note.
+        reached = "no (score)" if holds(figure.ratio, figure.target, figure.bound) else reached
     return [figure.name, figure.shape, figure.contestant, value, interval, target, reached, figure.note]
 
 

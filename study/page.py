@@ -14,6 +14,8 @@ from study.agree import REFERENCE, agreement
 from study.cells import behind, figures_table, operations_table
 from study.findings import findings_table
 from study.rows import Row, load
+from study.run import ROWS
+from study.trials import trials
 
 END = "<!-- study: end -->"
 # A second run's rows, beside the first's.
@@ -45,7 +47,11 @@ def all_tables(folder: Path) -> dict[str, str]:
     Raises:
         DataError: a file of results is missing or damaged.
     """
-    rows, date, environment = load(folder / "study.parquet")
+    rows, date, environment = load(folder / ROWS)
+    absent = [trial.name for trial in trials() if trial.name not in {row.trial for row in rows}]
+    if absent:
+        problem = f"is a part of a study: it lacks {', '.join(absent)}"
+        raise DataError("study results", str(folder / ROWS), problem, "run the whole of `make study`")
     tables = {"measured": "\n\n".join([described(rows, date, environment), *_again(folder / AGAIN, rows)])}
     for name, section in sections.SECTIONS.items():
         picked = section(rows)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.figures import unlike
 from bild_bench.errors import DataError
 from bild_bench.plan import Point
 from bild_bench.report.significance import quality_significance
@@ -170,15 +171,19 @@ def load(path: Path) -> tuple[list[Row], str, dict[str, Any]]:
     """
     import pandas as pd
 
+    fix = "run `make study` first, or name a file that it wrote"
     if not path.is_file():
-        raise DataError("study results", str(path), "is not there", "run `make study` first")
+        problem = "is a folder" if path.is_dir() else "is not there"
+        raise DataError("study results", str(path), problem, fix)
     try:
         table = pd.read_parquet(path)
+        other = unlike(table, [*(field.name for field in fields(Row)), "date", "environment"])
+        if other is not None:
+            raise DataError("study results", str(path), other, fix)
         values = table.astype(object).where(table.notna(), None).to_dict("records")
         rows = [Row(**{field.name: value[field.name] for field in fields(Row)}) for value in values]
         return rows, str(values[0]["date"]), dict(json.loads(values[0]["environment"]))
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        fix = "run `make study` first, or name a file that it wrote"
+    except (OSError, ValueError) as error:
         raise DataError("study results", str(path), f"cannot be read ({error})", fix) from error
 
 

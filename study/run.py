@@ -48,7 +48,7 @@ def run(given: argparse.Namespace) -> Path:
     _check(given)
     busy = busy_reason(load_average(), None, 1)
     if busy is not None and not given.force:
-        raise RunError("load", load_average(), busy, "wait until the machine is idle, or measure all the same: --force")
+        raise RunError("machine", "load", busy.rstrip("."), "wait until it is idle, or measure all the same: --force")
     wanted = _wanted(given.only)
     chosen: dict[str, tuple[Chosen, ...]] = {}
     rows: list[Row] = []

@@ -69,6 +69,7 @@ def test_what_is_measured_is_kept_when_a_later_part_fails(tmp_path: Path, monkey
         (["--memory-texts", "0"], "must be 2 or more"),
         (["--no-loss-at", "2", "1"], "--alpha-fb"),
         (["--pair-large", "a", "--pair-small", "b", "--data", "c"], "texts that are not measured"),
+        (["--only", "trained"], "needs a pair"),
     ],
 )
 def test_half_a_pair_is_refused(
@@ -84,8 +85,9 @@ def test_a_run_writes_figures_that_the_table_can_show(tmp_path: Path, monkeypatc
     monkeypatch.setattr(cpu, "RANDOM_SHAPES", {"t5-small": TINY})
     monkeypatch.setattr(cpu, "_TEXTS", {"t5-small": 2})
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    monkeypatch.setattr(cpu, "PARTS", ("t5-small", "trained"))
     folders = ["--bench-dir", str(tmp_path / "cache"), "--out", str(tmp_path)]
-    assert cpu.main(["--only", "t5-small", "trained", "--threads", "1", "--force", *folders]) == 0
+    assert cpu.main(["--threads", "1", "--force", *folders]) == 0
     found, _, environment = figures.load(table.newest(tmp_path))
     assert {row.shape for row in found} == {"t5-small", "trained pair"}
     assert found[-1].note == "no pair was given: --pair-large, --pair-small and --data"

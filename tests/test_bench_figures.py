@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from bench import figures, table
@@ -68,6 +69,17 @@ def test_what_is_no_file_of_figures_is_one_line(tmp_path: Path) -> None:
             figures.load(path)
 
 
+def test_another_programs_table_and_an_empty_one_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pandas.DataFrame({"name": [1]}).to_parquet(path)
+    with pytest.raises(DataError, match="another program's: it has no column shape, contestant"):
+        figures.load(path)
+    figures.save(path, [ROW], "2026-11-29", ENVIRONMENT)
+    pandas.read_parquet(path).head(0).to_parquet(path)
+    with pytest.raises(DataError, match="holds no rows"):
+        figures.load(path)
+
+
 # The page
 
 
@@ -81,6 +93,13 @@ def test_the_table_has_a_line_a_figure_with_units_and_escaped_bars() -> None:
     assert lines[4] == "| vanilla | t5 | over x | 3.00x | 2.50x to 3.50x | at least 2.00x | yes | a\\|b |"
     assert lines[5] == "| outside | t5 | vanilla | 3.1 % |  | at most 3.0 % | no |  |"
     assert lines[6] == "| a | b | c | not measured |  |  |  | why |"
+
+
+def test_a_ratio_that_would_do_says_what_stands_in_its_way() -> None:
+    lost = figures.on_condition(ROW, False)
+    assert "| no (score) |" in table.markdown([lost], "2026-11-29", ENVIRONMENT)
+    slow = replace(ROW, ratio=1.5, reached=False)
+    assert "| no |" in table.markdown([slow], "2026-11-29", ENVIRONMENT)
 
 
 def test_a_busy_machine_is_told_above_the_table() -> None:

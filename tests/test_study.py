@@ -13,8 +13,9 @@ from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from bild_bench.cli.main import app
+from bild_bench.errors import DataError
 from study import operations, page, run
-from study.rows import load
+from study.rows import load, save
 from study.trials import STRIDES, trials
 from tests.checkpoints import save_t5
 from tests.made_data import jsonl
@@ -136,6 +137,18 @@ def test_the_pages_tables_are_those_of_results_reference(path: Path) -> None:
 def test_a_table_that_there_is_not_is_named() -> None:
     with pytest.raises(Exception, match=r"nothing.*is no table"):
         page.rewritten("<!-- study: nothing -->\n<!-- study: end -->", {"something": ""})
+
+
+def test_a_part_of_a_study_makes_no_page(tmp_path: Path) -> None:
+    rows, date, environment = load(REFERENCE / run.ROWS)
+    save(tmp_path / run.ROWS, [row for row in rows if row.trial != "calm"], date, environment)
+    with pytest.raises(DataError, match="is a part of a study: it lacks calm;"):
+        page.all_tables(tmp_path)
+
+
+def test_a_folder_is_no_study(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is a folder"):
+        load(tmp_path)
 
 
 def test_the_reference_holds_every_row_of_the_plan() -> None:
