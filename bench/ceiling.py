@@ -9,6 +9,7 @@ import torch
 
 from bench.interleave import Contestant, Text, Turn
 from bild_bench.measure.operations import DecoderCall, Shape, Work, decoder_call
+from bild_bench.models.native.limits import native_reading
 
 _COLUMNS = 1024
 _TRIES = 3
@@ -32,14 +33,17 @@ def memory_reader(size: int) -> Callable[[], float]:
     """A function that reads an array of `size` bytes with all of torch's threads, and tells its seconds a byte.
 
     The array is as large as the decoder's weights: far larger than the caches for large models, while a small model's
-    weights stay in them, in the limit as in the decoder. Read as a sum and as a matrix by a vector; the faster counts.
+    weights stay in them, in the limit as in the decoder. Read as a sum, as a matrix by a vector, and by compiled code
+    where there is a compiler; the fastest counts.
     """
     matrix = torch.ones((max(1, size // (4 * _COLUMNS)), _COLUMNS), dtype=torch.float32)
     vector, held = torch.ones(_COLUMNS), 4 * matrix.numel()
+    native = native_reading(matrix)
+    reads = [matrix.sum, lambda: torch.mv(matrix, vector), *([] if native is None else [native])]
 
     @torch.inference_mode()
     def seconds_a_byte() -> float:
-        return min(_best_seconds(read) for read in (matrix.sum, lambda: torch.mv(matrix, vector))) / held
+        return min(_best_seconds(read) for read in reads) / held
 
     return seconds_a_byte
 

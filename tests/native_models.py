@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,3 +39,12 @@ def assert_near(ours: Tensor, theirs: Tensor, rounding: float = 0.0) -> None:
     """To 1e-4 of the largest score, or some times the library's own rounding where that is more."""
     allowed = max(1e-4 * float(theirs.abs().max()), 4 * rounding)
     torch.testing.assert_close(ours.double(), theirs.double(), atol=allowed, rtol=0)
+
+
+def in_blocks(session: Any, tokens: Sequence[int], sizes: Sequence[int]) -> Tensor:
+    """Feed tokens in blocks of these sizes; all rows' scores."""
+    rows, start = [], session.length
+    for size in sizes:
+        rows.append(session.extend(tokens[start : start + size]).logits)
+        start += size
+    return torch.cat(rows)

@@ -11,6 +11,9 @@ import torch
 
 from bild_bench.measure import ceilings, machine
 from bild_bench.measure.ceilings import Ceilings, measure_ceilings, peak_flops, read_bandwidth
+from bild_bench.models.native import limits
+from bild_bench.models.native.build import Native
+from tests.native_models import compiled
 
 
 @pytest.fixture
@@ -19,6 +22,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], float]],
 
     def seconds_of(function: Callable[[Any], float]) -> None:
         monkeypatch.setattr(ceilings, "_best_seconds", lambda device, call: function(call()))
+        monkeypatch.setattr(limits, "native_library", lambda: Native(None))
 
     return seconds_of
 
@@ -36,6 +40,33 @@ def test_peak_is_two_operations_a_multiply_add_of_the_largest_product_that_was_t
 
     timed(lambda product: 0.02 if product.shape[0] == 256 else 0.06)
     assert peak_flops("cpu", "float32") == pytest.approx(2 * 512**3 / 0.06)
+
+
+def test_what_compiled_code_does_faster_counts(timed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed(lambda result: 8.0 if isinstance(result, torch.Tensor) else result)
+    monkeypatch.setattr(limits, "native_reading", lambda array: lambda: 2.0)
+    monkeypatch.setattr(limits, "native_products", lambda: (lambda: 0.5, 10**9))
+    assert read_bandwidth("cpu", 4096) == 2048.0
+    assert peak_flops("cpu", "float32") == 2e9
+    # It knows no other precision.
+    assert peak_flops("cpu", "bfloat16") == 2 * 256**3 / 8
+    # And is not taken where it is the slower one.
+    monkeypatch.setattr(limits, "native_reading", lambda array: lambda: 16.0)
+    assert read_bandwidth("cpu", 4096) == 512.0
+
+
+def test_compiled_code_reads_and_multiplies_what_it_says() -> None:
+    library = compiled()
+    ones = torch.ones(4096)
+    assert library.native_read(ones.data_ptr(), 4096, 1) == 4096.0
+    # Each thread does as many: twice the FLOPs.
+    assert library.native_multiply(3, 2) == 2 * library.native_multiply(3, 1) > 0
+    products = limits.native_products()
+    assert products is not None
+    assert products[0]() == products[1]
+    reading = limits.native_reading(ones)
+    assert reading is not None
+    assert reading() == 4096.0
 
 
 def test_the_product_is_in_the_dtype_that_is_measured(timed: Any) -> None:

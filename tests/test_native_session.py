@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import math
 import weakref
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from bild_bench.errors import RunError
 from bild_bench.models.fast import FastModel
 from bild_bench.models.native.session import NativeModel
 from tests.checkpoints import VOCABULARY, save_t5
 from tests.forward import OTHER_SOURCE, SOURCE, library_logits, load, random_tokens
-from tests.native_models import VARIANTS, assert_near, compiled
+from tests.native_models import VARIANTS, assert_near, compiled, in_blocks
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +39,6 @@ def model(library: Any, folder: Path) -> NativeModel:
 
 def native_model(library: Any, folder: Path) -> NativeModel:
     return NativeModel(library, load(folder, "float32"), VOCABULARY)
-
-
-def in_blocks(session: Any, tokens: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """Feed tokens in blocks of these sizes; all rows' scores."""
-    rows, start = [], session.length
-    for size in sizes:
-        rows.append(session.extend(tokens[start : start + size]).logits)
-        start += size
-    return torch.cat(rows)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -25,7 +25,8 @@ inline void score_blocks(const Shape& shape, KeysValues& cached, int64_t head, c
     Vector sums[R][B] = {};
     for (int64_t d = 0; d < shape.head_width; d++)
         for (int b = 0; b < B; b++)
-            for (int r = 0; r < R; r++) sums[r][b] += rows.query[r * rows.stride + d] * load(blocks[b] + d * LANES);
+            for (int r = 0; r < R; r++)
+                sums[r][b] = fused(every(rows.query[r * rows.stride + d]), load(blocks[b] + d * LANES), sums[r][b]);
     for (int r = 0; r < R; r++)
         for (int b = 0; b < B; b++) store(scores + r * scores_stride + position + b * LANES, sums[r][b]);
 }
@@ -36,14 +37,14 @@ inline void mix(const float* values, int64_t stride, const Queries& rows, const 
                 Vector (&sums)[R][P]) {
     for (int r = 0; r < R; r++)
         for (int p = 0; p < P; p++) sums[r][p] = Vector{};
+    auto add = [&](int r, int64_t position) {
+        Vector weight = every(weights[r * weights_stride + position]);
+        for (int p = 0; p < P; p++) sums[r][p] = fused(weight, load(values + position * stride + p * LANES), sums[r][p]);
+    };
     for (int64_t position = 0; position < rows.count; position++)
-        for (int r = 0; r < R; r++)
-            for (int p = 0; p < P; p++)
-                sums[r][p] += weights[r * weights_stride + position] * load(values + position * stride + p * LANES);
+        for (int r = 0; r < R; r++) add(r, position);
     for (int r = 1; r < R; r++)
-        for (int64_t position = rows.count; position < rows.count_of(r); position++)
-            for (int p = 0; p < P; p++)
-                sums[r][p] += weights[r * weights_stride + position] * load(values + position * stride + p * LANES);
+        for (int64_t position = rows.count; position < rows.count_of(r); position++) add(r, position);
 }
 
 template <int R, int P>
@@ -52,9 +53,9 @@ inline void mix_part(const float* values, int64_t stride, const Queries& rows, c
     Vector sums[R][P];
     mix<R, P>(values, stride, rows, weights, weights_stride, sums);
     for (int r = 0; r < R; r++) {
-        float mixed[P * LANES];
-        for (int p = 0; p < P; p++) store(mixed + p * LANES, sums[r][p] * factors[r]);
-        std::memcpy(out + r * rows.out_stride, mixed, width * sizeof(float));
+        float mixed[P * LANES], *to = width == P * LANES ? out + r * rows.out_stride : mixed;
+        for (int p = 0; p < P; p++) store(to + p * LANES, sums[r][p] * factors[r]);
+        if (to == mixed) std::memcpy(out + r * rows.out_stride, mixed, width * sizeof(float));
     }
 }
 

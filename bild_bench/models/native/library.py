@@ -22,6 +22,8 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "native_embed": (ctypes.c_bool, (_POINTER, _POINTER, _INT, _POINTER)),
     "native_run_layers": (None, (_POINTER, _POINTER, _POINTER, _POINTER, *(_INT,) * 5)),
     "native_fill": (None, (_POINTER, _POINTER, _POINTER, *(_INT,) * 4)),
+    "native_read": (_FLOAT, (_POINTER, _INT, _INT)),
+    "native_multiply": (_INT, (_INT, _INT)),
     "native_score": (None, (_POINTER, _POINTER, _INT, _INT, _POINTER, _POINTER, _POINTER)),
 }
 

@@ -50,10 +50,10 @@ inline void tile(const float* weights, int64_t inputs, int64_t from, int64_t to,
         for (int p = 0; p < P; p++) {
             const float* at = weights + (p * inputs + k) * LANES;
             __builtin_prefetch(at + AHEAD * LANES);
-            column[p] = load(at);
+            column[p] = held(load(at));
         }
         for (int r = 0; r < R; r++)
-            for (int p = 0; p < P; p++) sums[r][p] += x[r * x_stride + k] * column[p];
+            for (int p = 0; p < P; p++) sums[r][p] = fused(every(x[r * x_stride + k]), column[p], sums[r][p]);
     }
     for (int r = 0; r < R; r++)
         for (int p = 0; p < P; p++) store(y + r * y_stride + p * LANES, sums[r][p]);

@@ -2,6 +2,7 @@
 //
 // The architecture is that of Raffel et al. 2020 (T5) and Xue et al. 2021 (mT5). All tensors are float32 and contiguous.
 #include "head.h"
+#include "limits.h"
 
 namespace {
 
@@ -156,5 +157,23 @@ void native_fill(Model* model, Cache* cache, const float* states, int64_t n, int
 void native_score(Model* model, const float* states, int64_t n, int64_t threads, float* logits, int64_t* ids,
                   float* logprobs) {
     score_rows(*model, states, n, threads, {logits, ids, logprobs});
+}
+
+// All of an array read once. The result is of no use but to keep compilers from leaving the reading out.
+float native_read(const float* values, int64_t count, int64_t threads) {
+    std::atomic<float> seen{0.0f};
+    run_team(threads, [&](const Member& me) { seen = read_share(me, values, count); });
+    return seen;
+}
+
+// Products out of the caches, so many on each thread; returns the FLOPs of all.
+int64_t native_multiply(int64_t repeats, int64_t threads) {
+    std::atomic<int64_t> flops{0};
+    std::atomic<float> seen{0.0f};
+    run_team(threads, [&](const Member&) {
+        seen = multiply_share(repeats);
+        flops += repeats * 2 * ROWS * LIMIT_INPUTS * LIMIT_OUTPUTS;
+    });
+    return flops;
 }
 }
