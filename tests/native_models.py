@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from bild_bench.models.native.build import native_library
-from tests.checkpoints import save_mt5, save_t5
+from tests.checkpoints import VOCABULARY, save_mt5, save_t5
 
 VARIANTS: dict[str, Callable[[Path], Path]] = {
     "T5 1.0": save_t5,
@@ -48,3 +48,15 @@ def in_blocks(session: Any, tokens: Sequence[int], sizes: Sequence[int]) -> Tens
         rows.append(session.extend(tokens[start : start + size]).logits)
         start += size
     return torch.cat(rows)
+
+
+def random_source(length: int, seed: int = 3) -> list[int]:
+    return torch.randint(0, VOCABULARY, (length,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def encoder_states(model: Any, ids: list[int]) -> Tensor:
+    """The library's encoder's output [length, d_model]."""
+    source = torch.tensor([ids])
+    with torch.inference_mode():
+        found: Tensor = model.encoder(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
+    return found[0]

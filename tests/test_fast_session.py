@@ -130,17 +130,19 @@ def test_two_sessions_of_one_model_do_not_disturb_each_other(folder: Path) -> No
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("variant", ["T5 1.0", "mT5"])
-def test_half_precision_is_nearer_the_librarys_than_that_is_to_float64(
-    variant: str, dtype: str, tmp_path: Path
-) -> None:
+def test_half_precision_is_as_near_to_float64_as_the_librarys(variant: str, dtype: str, tmp_path: Path) -> None:
     VARIANTS[variant](tmp_path)
-    tokens = random_tokens(12)
-    expected = library_logits(load(tmp_path, dtype), SOURCE, tokens).double()
-    rounding = (expected - library_logits(load(tmp_path, "float64"), SOURCE, tokens)).abs().max()
-    model = fast_model(tmp_path, dtype)
-    found = in_blocks(model.session(model.encode(SOURCE)), tokens, [5, 1, 1, 5])
-    assert found.dtype == torch.float32
-    assert_near(found, expected, float(rounding))
+    exact, library, model = load(tmp_path, "float64"), load(tmp_path, dtype), fast_model(tmp_path, dtype)
+    ours, theirs = [], []
+    for seed in range(4):
+        tokens = random_tokens(12, seed)
+        expected = library_logits(exact, SOURCE, tokens)
+        found = in_blocks(model.session(model.encode(SOURCE)), tokens, [5, 1, 1, 5])
+        assert found.dtype == torch.float32
+        ours.append((found - expected).abs().mean())
+        theirs.append((library_logits(library, SOURCE, tokens) - expected).abs().mean())
+    # Both round at every step, in another order.
+    assert sum(ours) < 1.25 * sum(theirs)
 
 
 def test_float16_keeps_the_second_feed_forward_projection_in_float32(folder: Path) -> None:

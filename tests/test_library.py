@@ -135,7 +135,8 @@ def test_model_types_that_nobody_knows(folder: Path, kind: object, words: str) -
 
 
 def test_float64_uses_a_norm_that_is_exact(saved: Path) -> None:
-    norm = load(saved, dtype="float64").models["large"].model.encoder.final_layer_norm  # type: ignore[union-attr]
+    model = load(saved, dtype="float64", session="reference").models["large"].model
+    norm = model.model.encoder.final_layer_norm  # type: ignore[union-attr]
     states = torch.randn(3, 32, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     by_hand = states / (states.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt() * norm.weight
     assert torch.allclose(norm(states), by_hand, rtol=1e-14, atol=0)

@@ -9,24 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from bild_bench.models.native.encoder import NativeEncoder
-from tests.checkpoints import VOCABULARY, save_t5
+from tests.checkpoints import save_t5
 from tests.forward import load
-from tests.native_models import VARIANTS, assert_near, compiled
-
-
-def sources(length: int, seed: int = 3) -> list[int]:
-    return torch.randint(0, VOCABULARY, (length,), generator=torch.Generator().manual_seed(seed)).tolist()
-
-
-def library_states(model: Any, ids: list[int]) -> Tensor:
-    """The encoder's output [length, d_model]."""
-    source = torch.tensor([ids])
-    with torch.inference_mode():
-        found: Tensor = model.encoder(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
-    return found[0]
+from tests.native_models import VARIANTS, assert_near, compiled, encoder_states, random_source
 
 
 @pytest.fixture(scope="module")
@@ -52,19 +39,19 @@ def test_the_output_is_the_librarys_at_every_length(
 ) -> None:
     VARIANTS[variant](tmp_path)
     exact, rounded = load(tmp_path, "float64"), load(tmp_path, "float32")
-    expected = {length: library_states(exact, sources(length)) for length in (1, 2, 4, 5, 17, 33, 150)}
-    rounding = {length: library_states(rounded, sources(length)) - states for length, states in expected.items()}
+    expected = {length: encoder_states(exact, random_source(length)) for length in (1, 2, 4, 5, 17, 33, 150)}
+    rounding = {length: encoder_states(rounded, random_source(length)) - states for length, states in expected.items()}
     torch.set_num_threads(threads)
     ours = NativeEncoder(library, rounded)
     for length, states in expected.items():
-        assert_near(ours.states(sources(length)), states, float(rounding[length].abs().max()))
+        assert_near(ours.states(random_source(length)), states, float(rounding[length].abs().max()))
 
 
 def test_threads_change_nothing(encoder: NativeEncoder) -> None:
     found = []
     for threads in (1, 2, 4):
         torch.set_num_threads(threads)
-        found.append(encoder.states(sources(37)))
+        found.append(encoder.states(random_source(37)))
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])
 
@@ -72,14 +59,14 @@ def test_threads_change_nothing(encoder: NativeEncoder) -> None:
 @given(st.lists(st.tuples(st.integers(1, 90), st.integers(0, 5)), min_size=1, max_size=6))
 @settings(max_examples=40)
 def test_a_text_leaves_nothing_behind_for_the_next(encoder: NativeEncoder, texts: list[tuple[int, int]]) -> None:
-    alone = encoder.states(sources(20))
+    alone = encoder.states(random_source(20))
     for length, seed in texts:
-        encoder.states(sources(length, seed))
-    assert torch.equal(encoder.states(sources(20)), alone)
+        encoder.states(random_source(length, seed))
+    assert torch.equal(encoder.states(random_source(20)), alone)
 
 
 def test_position_matters(encoder: NativeEncoder) -> None:
-    ids = sources(12)
+    ids = random_source(12)
     assert not torch.allclose(encoder.states(ids), encoder.states(ids[::-1]).flip(0), atol=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""The fast session: our own T5-family decoder behind the library's encoder."""
+"""The fast session: our own T5-family encoder and decoder in PyTorch."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from bild_bench.models.t5_decoder import (
     run_layers,
     source_keys_values,
 )
+from bild_bench.models.t5_encoder import T5Encoder
 from bild_bench.models.t5_weights import DecoderWeights, weights_from_library
 
 FAST_MODEL_TYPES = ("t5", "mt5")
@@ -39,16 +40,15 @@ class FastModel:
         self, library_model: Any, vocabulary: int, exit_classifier: tuple[Tensor, Tensor] | None = None
     ) -> None:
         self.exit_classifier = exit_classifier
-        self.encoder = library_model.encoder
         self.weights: DecoderWeights = weights_from_library(library_model, vocabulary)
+        self.encoder = T5Encoder(library_model)
         self.device, self.depth = self.weights.embedding.device, len(self.weights.layers)
         self._bias = self.weights.embedding.new_empty((self.weights.heads, 0, 0))
 
     @torch.inference_mode()
     def encode(self, source: Tensor) -> CrossCache:
         """Run the encoder and project its output for the decoder; source ids have shape [1, length]."""
-        states = self.encoder(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
-        return source_keys_values(self.weights, states)
+        return source_keys_values(self.weights, self.encoder.states(source[0])[None])
 
     def session(self, source: CrossCache) -> FastSession:
         """A fresh session that reads an encoded source."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from bild_bench.models.t5_weights import DecoderWeights, LayerWeights
+from bild_bench.models.t5_weights import DecoderWeights, EncoderLayerWeights, EncoderWeights, LayerWeights
 
 # Half precision overflows in T5's residual stream; the library clamps after each sub-layer, and so do we.
 _HALF_LIMIT = torch.finfo(torch.float16).max - 1000
@@ -95,7 +95,9 @@ def fill_keys_values(weights: DecoderWeights, layers: range, x: Tensor, cache: S
         cache.values[index, :, start : start + n] = value
 
 
-def feed_forward(weights: DecoderWeights, layer: LayerWeights, x: Tensor) -> Tensor:
+def feed_forward(
+    weights: DecoderWeights | EncoderWeights, layer: LayerWeights | EncoderLayerWeights, x: Tensor
+) -> Tensor:
     """The feed-forward sub-layer of states [n, d_model], its norm included and the residual left out."""
     inner = functional.linear(norm(x, layer.ff_norm, weights.epsilon), layer.ff_in)
     if weights.gated:

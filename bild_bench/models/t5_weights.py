@@ -49,6 +49,7 @@ class EncoderWeights:
     d_kv: int
     epsilon: float
     gated: bool
+    activation: Callable[[Tensor], Tensor]
     distance_bias: Callable[[int], Tensor]  # n -> [heads, 2n - 1]: keys from n - 1 positions before to as many after
 
 
@@ -108,6 +109,7 @@ def encoder_from_library(model: Any) -> EncoderWeights:
     config, encoder = model.config, model.encoder
     gated, layers = bool(config.is_gated_act), []
     bias_of = encoder.block[0].layer[0].SelfAttention.compute_bias
+    activation = encoder.block[0].layer[1].DenseReluDense.act
     for block in encoder.block:
         layers.append(EncoderLayerWeights(**_self_weights(block.layer[0]), **_feed_weights(block.layer[1], gated)))
         _release(block)
@@ -119,6 +121,7 @@ def encoder_from_library(model: Any) -> EncoderWeights:
         d_kv=config.d_kv,
         epsilon=config.layer_norm_epsilon,
         gated=gated,
+        activation=activation,
         # The query in the middle sees every distance.
         distance_bias=lambda n: bias_of(1, 2 * n - 1, past_seen_tokens=n - 1)[0, :, 0].detach(),
     )
