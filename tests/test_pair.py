@@ -246,3 +246,23 @@ def test_errors_of_the_small_model_name_the_small_model(saved: Path, folder: Pat
     (folder / "model.safetensors").write_bytes(b"")
     with pytest.raises(DataError, match=re.escape(f"--small: '{folder}'")):
         both(saved, folder)
+
+
+# --- the models' positions
+
+
+def test_longer_sources_and_texts_than_a_model_has_positions_for_are_cut(tmp_path: Path) -> None:
+    pair = both(
+        *(made.save_bart(tmp_path / name, max_position_embeddings=count) for name, count in (("a", 40), ("b", 12)))
+    )
+    assert pair.positions == 12
+    source = pair.tokenise("the dog sees " * 20, 50)
+    assert (source.ids.shape, source.truncated) == ((1, 12), True)
+    assert source.ids[0, -1] == pair.tokenise("the dog", 50).ids[0, -1]
+    limits = pair.limits(50)
+    session = pair.session("small", pair.encode("small", source), limits)
+    assert len(session.extend([limits.start_id] * limits.max_tokens)) == 12
+
+
+def test_t5_has_no_end_of_positions(alone: Pair) -> None:
+    assert (alone.positions, alone.limits(5000).max_tokens) == (None, 5000)

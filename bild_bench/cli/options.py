@@ -112,7 +112,7 @@ SessionOption = Annotated[
     SessionKind,
     typer.Option(
         "--session",
-        help="Our own T5 decoder, native (compiled), graphs (CUDA) or fast (PyTorch), or reference: the library's.",
+        help="Our own T5, native (compiled), graphs (CUDA) or fast (PyTorch), or reference: the library's.",
         rich_help_panel=_MACHINE,
     ),
 ]

@@ -101,6 +101,12 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
     return model.requires_grad_(False).eval().to(device)
 
 
+def positions_of(model: Any) -> int | None:
+    """The most tokens that a model has positions for, in a source or a target; None where there is no end (T5)."""
+    found: int | None = getattr(model.config, "max_position_embeddings", None)
+    return found
+
+
 def load_exit_classifier(checkpoint: Checkpoint, device: Any) -> tuple[Tensor, Tensor] | None:
     """CALM's learned exit classifier: weight [d_model] and bias [], float32; None where the checkpoint has none.
 

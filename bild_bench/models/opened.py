@@ -58,7 +58,7 @@ def open_model(
         return GraphModel(FastModel(library_model, vocabulary, classifier)), None
     problem = None if session == "fast" else _unfit(library_model)
     if session != "fast" and problem is None:
-        native = native_library(announce)
+        native = native_library(announce, instead=session != "native")
         if native.library is not None:
             return NativeModel(native.library, library_model, vocabulary, classifier), None
         problem = native.problem

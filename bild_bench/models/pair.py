@@ -20,6 +20,7 @@ from bild_bench.models.library import (
     check_device,
     load_model,
     load_tokenizer,
+    positions_of,
     require_encoder_decoder,
 )
 from bild_bench.models.opened import SESSION_KINDS, Model, open_model
@@ -63,6 +64,7 @@ class Pair:
         rules: from the large model's generation_config; they hold for both.
         device: as torch names it.
         dtype: a key of `library.DTYPES`.
+        positions: the most tokens that a source or a target may have in all models; None where there is no end of them.
         library: key -> the library's own model, for those that peers need.
     """
 
@@ -74,6 +76,7 @@ class Pair:
     rules: GenerationRules
     device: str
     dtype: str
+    positions: int | None = None
     library: dict[str, Any] = field(default_factory=dict)
 
     def using(self, models: Mapping[str, str]) -> Pair:
@@ -88,15 +91,19 @@ class Pair:
 
     def limits(self, max_tokens: int) -> Limits:
         """Where decoding starts and stops, for this pair."""
-        return Limits(max_tokens, self.special.start, frozenset(self.special.ends))
+        return Limits(self._within(max_tokens), self.special.start, frozenset(self.special.ends))
 
     def tokenise(self, text: str, limit: int) -> Source:
-        """Prefix and text as ids on the device, cut to `limit` tokens, the end token included."""
+        """Prefix, text and end token as ids on the device, cut to `limit` tokens or to the models' positions."""
+        limit = self._within(limit)
         ids = self.tokenizer(self.prefix + text, verbose=False).input_ids
         truncated = len(ids) > limit
         if truncated:
             ids = self.tokenizer(self.prefix + text, truncation=True, max_length=limit).input_ids
         return Source(torch.tensor([ids], device=self.device), truncated)
+
+    def _within(self, tokens: int) -> int:
+        return tokens if self.positions is None else min(tokens, self.positions)
 
     def encode(self, role: str, source: Source) -> Any:
         """Run one model's encoder; what it returns goes to `session`."""
@@ -176,6 +183,7 @@ def load_pair(
     library = {key: load_model(checkpoint, _option(key), device, dtype) for key, checkpoint in checkpoints.items()}
     special = read_special_ids(library, vocabulary, {key: checkpoint.name for key, checkpoint in checkpoints.items()})
     rules = read_rules(library[main].generation_config, vocabulary, checkpoints[main].name)
+    positions = min((found for model in library.values() if (found := positions_of(model)) is not None), default=None)
     models = {}
     for key in keys:
         description = _describe(checkpoints[key], library[key])
@@ -187,7 +195,8 @@ def load_pair(
             description |= {"session_not_captured": opened.why_eager}
         models[key] = LoadedModel(checkpoints[key], opened, description)
     peers = {key: load_model(checkpoints[key], _option(key), device, dtype) for key in library_keys}
-    return Pair(choice.label, choice.prefix, tokenizers[main], models, special, rules, device, dtype, peers)
+    parts = (choice.label, choice.prefix, tokenizers[main], models, special, rules)
+    return Pair(*parts, device, dtype, positions, peers)
 
 
 def _require_known(option: str, value: str, known: Iterable[str]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -53,5 +52,7 @@ def _self_attention(weights: EncoderWeights, layer: EncoderLayerWeights, x: Tens
     projected = functional.linear(norm(x, layer.self_norm, weights.epsilon), layer.qkv)
     query, key, value = projected.view(n, 3, weights.heads, weights.d_kv).permute(1, 2, 0, 3)
     # The fused kernel, which the library takes here too, keeps the scores in float32 whatever the states are in.
-    mixed = functional.scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=bias[None], scale=1.0)
+    mixed = functional.scaled_dot_product_attention(
+        query[None], key[None], value[None], attn_mask=bias[None], scale=1.0
+    )
     return functional.linear(mixed[0].transpose(0, 1).reshape(n, -1), layer.self_out)

@@ -121,8 +121,10 @@ def sizes_of(task: Task, limits: tuple[int | None, int | None]) -> tuple[int, in
 
 def fitting(sizes: tuple[int, int], model: Any) -> tuple[int, int]:
     """Sizes no longer than the model has positions for; T5 has no end of them."""
-    positions = getattr(model.config, "max_position_embeddings", max(sizes))
-    return min(sizes[0], positions), min(sizes[1], positions)
+    from bild_bench.models.library import positions_of
+
+    positions = positions_of(model)
+    return sizes if positions is None else (min(sizes[0], positions), min(sizes[1], positions))
 
 
 def read_examples(source: Source, seed: int, announce: Callable[[str], None]) -> Read:

@@ -38,11 +38,12 @@ class _BuildError(Exception):
     """Why the decoder cannot be compiled or loaded, in one line."""
 
 
-def native_library(announce: Callable[[str], None] = lambda line: None) -> Native:
+def native_library(announce: Callable[[str], None] = lambda line: None, *, instead: bool = True) -> Native:
     """Load the native decoder; compile it first where that was not done before.
 
     Args:
         announce: called with one line before the compiler starts, and once where it fails.
+        instead: whether something else can take its place; if not, the failure is the caller's to tell.
     """
     if os.environ.get(SWITCH) == "0":
         return Native(None, f"switched off by {SWITCH}=0")
@@ -50,7 +51,7 @@ def native_library(announce: Callable[[str], None] = lambda line: None) -> Nativ
     if wanted not in _FOUND:
         _FOUND[wanted] = _library(wanted[1], announce)
         problem = _FOUND[wanted].problem
-        if problem is not None:
+        if problem is not None and instead:
             silence = f"(--session fast or {SWITCH}=0 silences this)"
             announce(f"the native decoder is left out, and PyTorch used instead: {problem} {silence}")
     return _FOUND[wanted]
