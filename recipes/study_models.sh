@@ -4,7 +4,7 @@
 #     sh recipes/study_models.sh DATA OUT [PAIR]
 #
 # DATA holds multi30k/{train.parquet,val.jsonl} with the columns source and target. PAIR holds a trained pair in the folders
-# multi30k-large and multi30k-small; without it one is trained from scratch first. An hour and a half on two cores, and an hour more
+# multi30k-large and multi30k-small; without it one is trained from scratch first. About an hour on two cores, and an hour more
 # without PAIR; what is killed goes on where it stopped.
 set -eu
 [ $# -ge 2 ] || { echo "usage: sh recipes/study_models.sh DATA OUT [PAIR]" >&2; exit 2; }
@@ -34,8 +34,7 @@ else
     captions train --size little --tokenizer "$OUT/large" --steps 8000 --every 1000 --rate 0.08 --out "$OUT/small"
 fi
 
-captions align --large "$OUT/large" --small "$OUT/small" --steps 12000 --every 1000 --rate 0.03 --out "$OUT/aligned-once"
-captions align --large "$OUT/large" --small "$OUT/aligned-once" --steps 12000 --every 1000 --rate 0.03 --out "$OUT/aligned"
+captions align --large "$OUT/large" --small "$OUT/small" --steps 12000 --every 1000 --rate 0.03 --out "$OUT/aligned"
 captions train --init "$OUT/large" --objective early-exit --steps 500 --every 250 --rate 0.03 --out "$OUT/early-exit"
 captions train --init "$OUT/large" --objective calm --steps 400 --every 200 --rate 0.03 --out "$OUT/calm-backbone"
 captions train --init "$OUT/calm-backbone" --objective calm-classifier --steps 200 --every 100 --out "$OUT/calm"

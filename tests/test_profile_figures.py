@@ -164,6 +164,13 @@ def test_remarks_warn_of_predictions_that_miss_and_of_nothing_else() -> None:
     assert "2 decodings failed" in " ".join(remarks(_profile() | {"errors": ["a", "b"]}))
 
 
+def test_an_encoder_that_was_predicted_wrongly_is_named() -> None:
+    profile = _within_limits(_profile(_texts(bild_seconds=18.5)))
+    _point(profile, VANILLA.label)["timing"]["encode_error_pct"] = 40.0
+    (line,) = [line for line in remarks(profile) if "warning" in line]
+    assert line == "warning: predicted encoding is more than 15 % off for the large model"
+
+
 def test_a_time_below_its_limit_is_explained_where_the_table_shows_it() -> None:
     def warned(over_limit: float | None) -> list[str]:
         profile = _within_limits(_profile())

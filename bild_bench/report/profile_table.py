@@ -8,6 +8,8 @@ from typing import Any
 UNKNOWN = "-"
 # The least that a prediction must be worth: the mark that docs/PROFILE.md holds it to.
 TOLERANCE_PCT = 15.0
+# Method of one model alone -> that model.
+_ALONE = {"vanilla": "large", "small": "small"}
 
 # Part of a point -> how deep it is set in below the point's own row, which is all of it.
 _PARTS = {"all": 0, "decoding": 1, "small": 2, "large": 2, "encoders": 1}
@@ -69,6 +71,7 @@ def remarks(profile: Mapping[str, Any]) -> list[str]:
     ceilings, environment = profile["ceilings"], profile["environment"]
     resident = ", ".join(f"{role} {value / 1e9:.1f}" for role, value in ceilings["resident"].items())
     held, calibrating = profile["held_out_texts"], profile["calibration_texts"]
+    alone = [point for point in profile["points"] if point["method"] in _ALONE]
     lines = [
         f"{profile['texts']} texts of {profile['data_label']} ({profile['split']}), pair {profile['pair']['label']}, "
         f"{environment['device']}, {profile['dtype']}, threads: {environment['threads']}",
@@ -76,13 +79,17 @@ def remarks(profile: Mapping[str, Any]) -> list[str]:
         f"GB/s of arrays as large as the decoders' weights: {resident}",
         f"times: decoding of {held} texts, predicted from single calls and from the models alone on {calibrating} "
         f"others; medians of {profile['repeats']}",
-        *(_encoder_line(point) for point in profile["points"] if point["method"] in ("vanilla", "small")),
+        *(_encoder_line(point) for point in alone),
     ]
     if environment["busy"] is not None:
         lines.append(f"warning: {environment['busy']}")
     beyond = [point["point"] for point in profile["points"] if _misses(point["timing"]["decode_error_pct"])]
     if beyond:
         lines.append(f"warning: predicted decoding is more than {TOLERANCE_PCT:g} % off for {', '.join(beyond)}")
+    beyond = [_ALONE[point["method"]] for point in alone if _misses(point["timing"]["encode_error_pct"])]
+    if beyond:
+        whose = " and the ".join(beyond)
+        lines.append(f"warning: predicted encoding is more than {TOLERANCE_PCT:g} % off for the {whose} model")
     beaten = [point["point"] for point in profile["points"] if _beats(point["timing"]["over_limit"])]
     if beaten:
         lines.append(
@@ -98,7 +105,7 @@ def remarks(profile: Mapping[str, Any]) -> list[str]:
 def _encoder_line(point: Mapping[str, Any]) -> str:
     timing = point["timing"]
     measured, predicted = (timing[f"{name}_encode_ms_per_text"] for name in ("measured", "predicted"))
-    model = "large" if point["method"] == "vanilla" else "small"
+    model = _ALONE[point["method"]]
     return f"{model} encoder: {measured:.2f} ms a text, predicted {predicted:.2f} ({timing['encode_error_pct']:+.1f} %)"
 
 
