@@ -59,7 +59,7 @@ def test_tokenizers_that_differ_by_a_piece(tmp_path: Path, pieces: tuple[str, ..
         DataError, match=f"--large and --small: 'L and S': their tokenizers differ: ({words})"
     ) as caught:
         agree(pair, NAMES)
-    assert "both models must be trained with one tokenizer" in str(caught.value)
+    assert "give two models that were trained with the same tokenizer" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""`bild-bench align`: fine-tune a small model on what a large one writes, so that L rolls fewer of its drafts back."""
+"""`bild-bench align`: fine-tune a small model on a large one's outputs, so that L rolls fewer of its drafts back."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ from bild_bench.cli.options import JsonOption, SeedOption, SourceColumnOption, T
 _MODELS = "Models"
 
 LargeOption = Annotated[
-    str, typer.Option("--large", help="Writes the targets: folder or hub id.", rich_help_panel=_MODELS)
+    str, typer.Option("--large", help="Generates the targets: folder or hub id.", rich_help_panel=_MODELS)
 ]
 SmallOption = Annotated[
     str,
     typer.Option(
         "--small",
-        help="Where training starts: folder or hub id. The paper's is the pre-trained one, not the fine-tuned one.",
+        help="Small model to start from: folder or hub id. In the paper: pre-trained, not fine-tuned.",
         rich_help_panel=_MODELS,
     ),
 ]
 ShareOption = Annotated[
-    float, typer.Option("--share", help="Of the training texts, a seeded sample: 0.2, say.", rich_help_panel=_MODELS)
+    float,
+    typer.Option(
+        "--share", help="Share of the training texts to use, as a seeded sample, such as 0.2.", rich_help_panel=_MODELS
+    ),
 ]
 DecodeBatchOption = Annotated[
     int,
     typer.Option(
         "--decode-batch",
-        help="Tokens of a batch that L decodes: sources with padding, and the target limit for each text.",
+        help="Tokens per batch when the large model decodes: padded sources plus the target limit of each text.",
         rich_help_panel=_MODELS,
     ),
 ]
@@ -78,12 +81,12 @@ def align(
     out: t.OutOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Decode the training sources with a large model, greedily, and fine-tune a small one on its texts.
+    """Decode the training sources greedily with a large model and fine-tune a small one on its outputs.
 
-    Texts that reach the length limit are kept, without an end token. The
-    validation texts (at most 1,000 of each task) are the large model's too.
+    Outputs that reach the length limit are kept in the folder but not trained on.
+    The validation targets (at most 1,000 per task) are the large model's too.
 
-    Nothing is lost: the same command goes on where it stopped, in both halves.
+    Ctrl-C or a crash loses nothing: the same command resumes, in decoding and in training.
 
     Example: bild-bench align --task xsum --large models/large --small google/t5-v1_1-small
     """

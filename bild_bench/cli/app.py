@@ -23,7 +23,7 @@ from bild_bench.cli.tune import tune
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Measure big/little decoding: quality against latency, in a way that others can repeat.",
+    help="Measure Big/Little decoding: quality against latency, reproducibly.",
     epilog="--debug with any command shows the traceback of an error.",
 )
 app.command("run")(run)
@@ -52,4 +52,4 @@ def _common(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Measure big/little decoding: quality against latency, in a way that others can repeat."""
+    """Measure Big/Little decoding: quality against latency, reproducibly."""

@@ -17,26 +17,26 @@ def compare(
         typer.Option(
             "--fail-on",
             metavar="LIMITS",
-            help="Exit 1 where B lost more: any of quality:POINTS, speed:PERCENT, time:PERCENT, with commas between.",
+            help="Exit with code 1 if B is worse by more than: quality:POINTS,speed:PERCENT,time:PERCENT.",
         ),
     ] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
-    """Set two results side by side: what differs in configuration, quality and speed, point by point.
+    """Compare two results point by point: configuration, quality and speed.
 
-    Points of the same method and settings are compared over the texts that both decoded; what only one has is listed.
+    Points with the same method and settings are compared over their common texts; the others are listed.
 
-    --fail-on counts a loss that is more than its limit AND whose whole 95 % interval lies on the losing side of 0:
+    --fail-on reports a loss that exceeds its limit AND whose whole 95 % interval lies on the losing side of 0:
 
-    quality:0.5 - half a point of the metric, B against A.
+    quality:0.5 - B is more than half a point of the metric below A.
 
-    speed:5% - of the speed-up over the own baseline, decoding and total; on any machine, steadier than seconds.
+    speed:5% - B's speed-up over its own baseline is more than 5 % lower, decoding or total; works across machines.
 
-    time:10% - more seconds than A, decoding and total; tested only where the machine is the same.
+    time:10% - B takes more than 10 % more seconds, decoding or total; tested only on the same machine.
 
-    Intervals cover the choice of texts, not changes between two runs: set limits above what a repeated run shows.
+    Intervals cover the choice of texts, not variation from run to run: set limits above what repeating a run shows.
 
-    Exit codes: 0; 1 for regressions, one line each on stderr; 2 for usage; 3 where nothing can be compared.
+    Exit codes: 0 no regression; 1 regressions, one line each on stderr; 2 usage; 3 nothing can be compared.
 
     Example: bild-bench compare results/before results/after --fail-on quality:0.5,speed:5%
     """

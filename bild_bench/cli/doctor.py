@@ -42,7 +42,7 @@ class Check:
 def doctor(
     json_output: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Check that this machine can run bild-bench and give times that are worth something."""
+    """Check that bild-bench runs on this machine and that its timings can be trusted."""
     checks = [check() for check in CHECKS]
     possible = all(check.status != "fail" for check in checks)
     if json_output:

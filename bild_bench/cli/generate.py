@@ -1,4 +1,4 @@
-"""`bild-bench generate`: decode one text and show who wrote which token."""
+"""`bild-bench generate`: decode one text and show which model generated each token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bild_bench.cli.settings import method_settings, sampling_of
 
 def generate(
     text: Annotated[str, typer.Argument(help="The source text.")],
-    task: Annotated[str, typer.Option("--task", help="Whose prefix, limits and pair.")] = "iwslt17",
+    task: Annotated[str, typer.Option("--task", help="Task that sets prefix, limits and pair.")] = "iwslt17",
     mode: o.ModeOption = "bild",
     alpha_fb: o.AlphaFbOption = None,
     alpha_rb: o.AlphaRbOption = None,
@@ -49,7 +49,7 @@ def generate(
     session: o.SessionOption = "auto",
     json_output: o.JsonOption = False,
 ) -> None:
-    """Decode one text: tokens of the small model, of the large one, and those rolled back, each marked.
+    """Decode one text and mark which model generated each token, and which tokens were rolled back.
 
     Example: bild-bench generate "Ein einfaches Werkzeug zum Verwalten von Bildern."
     """

@@ -1,4 +1,4 @@
-"""`bild-bench presets`: which pairs of models there are."""
+"""`bild-bench presets`: the known pairs of models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bild_bench.cli import options as o
 
 
 def presets(json_output: o.JsonOption = False) -> None:
-    """List the model pairs: checkpoints, sizes, prefixes, by preset and task."""
+    """List the model pairs by preset and task: checkpoints, sizes, prefixes."""
     from bild_bench.models.choice import load_presets
 
     found = load_presets()

@@ -54,7 +54,10 @@ def profile(
     seed: o.SeedOption = 0,
     warmup: o.WarmupOption = 2,
     repeats: Annotated[
-        int, typer.Option("--repeats", help="Times each text is decoded; the median counts.", rich_help_panel="Machine")
+        int,
+        typer.Option(
+            "--repeats", help="How many times to decode each text; the median is used.", rich_help_panel="Machine"
+        ),
     ] = 3,
     out: Annotated[
         Path | None,
@@ -62,15 +65,15 @@ def profile(
             "--out",
             parser=partial(folder, "--out"),
             metavar="PATH",
-            help="Write profile.json and the roofline plot there.",
+            help="Directory for profile.json and the roofline plot.",
             rich_help_panel="Output",
         ),
     ] = None,
     json_output: o.JsonOption = False,
 ) -> None:
-    """Count FLOPs and bytes a token of the large model alone and of each method, and predict latency from them.
+    """Count FLOPs and bytes per token of the large model alone and of each method, and predict latency from them.
 
-    Half of the texts calibrate, the others are predicted. Wants an idle machine.
+    Half of the texts calibrate the prediction, the other half test it. Use an idle machine.
 
     Example: bild-bench profile --task iwslt17 --mode bild,speculative --threads 1 --out profile
     """

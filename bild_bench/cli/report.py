@@ -30,22 +30,24 @@ class Format(StrEnum):
 
 def report(
     directories: Annotated[
-        list[Path] | None, typer.Argument(metavar="[DIR]…", help="Results, at any depth. \\[results]")
+        list[Path] | None,
+        typer.Argument(metavar="[DIR]…", help="Directories of results, searched at any depth. \\[results]"),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.TABLE,
-    html: Annotated[Path | None, typer.Option("--html", help="Write one self-contained page.")] = None,
+    form: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
+    html: Annotated[Path | None, typer.Option("--html", help="Write one self-contained HTML page.")] = None,
     plots: Annotated[Path | None, typer.Option("--plots", help="Write PNG and SVG plots into this folder.")] = None,
     max_drop: Annotated[
-        list[float] | None, typer.Option("--max-drop", help="Best point within so many points of vanilla. \\[0, 1]")
+        list[float] | None,
+        typer.Option("--max-drop", help="Fastest point at most this many points below vanilla. \\[0, 1]"),
     ] = None,
     min_speedup: Annotated[
         float | None, typer.Option("--min-speedup", help="Best quality at this decoding speed-up or more.")
     ] = None,
     together: Annotated[
-        bool, typer.Option("--together", help="One comparison of all, over the texts that all have.")
+        bool, typer.Option("--together", help="Compare all experiments in one section, over their common texts.")
     ] = False,
 ) -> None:
-    """Show quality against speed-up of every experiment below DIR, in one section for each set that may be compared.
+    """Show quality against speed-up of all experiments below DIR, one section per comparable set.
 
     Example: bild-bench report results --max-drop 1 --html report.html
     """

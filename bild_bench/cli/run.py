@@ -58,9 +58,9 @@ def run(
     out: o.OutOption = None,
     json_output: o.JsonOption = False,
 ) -> None:
-    """Decode a task by one method or several, paired with the large model alone, and record texts, counters and times.
+    """Decode a task with one or several methods, paired with the large model alone; record texts, counters and times.
 
-    Ctrl-C or a crash loses nothing that is finished: the same command goes on where it stopped.
+    Ctrl-C or a crash loses no finished text: the same command resumes.
 
     Example: bild-bench run --task iwslt17 --alpha-fb 0.5 --alpha-rb 2
     """

@@ -70,10 +70,10 @@ def sweep(
     *,
     context: typer.Context,
 ) -> None:
-    """Decode a task by every combination of settings, paired with the large model alone, text by text.
+    """Decode a task with every combination of settings, each paired with the large model alone.
 
-    Every text is decoded by all points before the next one, so a front with intervals exists early and drift hits all
-    points alike. Ctrl-C or a crash loses nothing that is finished: the same command goes on where it stopped.
+    All points decode one text before the next begins, so a front with intervals exists early and drift affects all
+    points alike. Ctrl-C or a crash loses no finished text: the same command resumes.
 
     Example: bild-bench sweep --task iwslt17 --alpha-fb 0.3:0.9:0.1 --alpha-rb 1,2,3,5
     """

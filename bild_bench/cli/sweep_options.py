@@ -9,33 +9,63 @@ import typer
 
 _GRID, _PLAN = "Grid: 0.3:0.9:0.1, 3:10 or 1,2,5", "Plan"
 
-ModesOption = Annotated[
-    str, typer.Option("--mode", help="Methods, such as bild,speculative,calm.", rich_help_panel=_GRID)
+ModesOption = Annotated[str, typer.Option("--mode", help="Methods, separated by commas.", rich_help_panel=_GRID)]
+AlphaFbValues = Annotated[
+    str | None,
+    typer.Option("--alpha-fb", help="Fallback thresholds of bild and bild-early-exit.", rich_help_panel=_GRID),
 ]
-AlphaFbValues = Annotated[str | None, typer.Option("--alpha-fb", help="bild, bild-early-exit.", rich_help_panel=_GRID)]
 AlphaRbValues = Annotated[
-    str | None, typer.Option("--alpha-rb", help="bild, bild-early-exit; inf: never.", rich_help_panel=_GRID)
+    str | None,
+    typer.Option(
+        "--alpha-rb", help="Rollback thresholds of bild and bild-early-exit; inf: never.", rich_help_panel=_GRID
+    ),
 ]
 MaxDraftValues = Annotated[
-    str | None, typer.Option("--max-draft", help="bild, bild-early-exit.", rich_help_panel=_GRID)
+    str | None,
+    typer.Option("--max-draft", help="Longest runs of drafts of bild and bild-early-exit.", rich_help_panel=_GRID),
 ]
-FirstValues = Annotated[str | None, typer.Option("--first", help="small,large.", rich_help_panel=_GRID)]
-ExitLayerValues = Annotated[str | None, typer.Option("--exit-layer", help="bild-early-exit.", rich_help_panel=_GRID)]
-GammaValues = Annotated[str | None, typer.Option("--gamma", help="speculative.", rich_help_panel=_GRID)]
-ThresholdValues = Annotated[str | None, typer.Option("--threshold", help="calm.", rich_help_panel=_GRID)]
+FirstValues = Annotated[
+    str | None,
+    typer.Option("--first", help="bild: which model generates the first token: small,large.", rich_help_panel=_GRID),
+]
+ExitLayerValues = Annotated[
+    str | None,
+    typer.Option(
+        "--exit-layer", help="bild-early-exit: decoder layers that form the small model.", rich_help_panel=_GRID
+    ),
+]
+GammaValues = Annotated[
+    str | None, typer.Option("--gamma", help="speculative: drafts per window.", rich_help_panel=_GRID)
+]
+ThresholdValues = Annotated[
+    str | None, typer.Option("--threshold", help="calm: confidence thresholds (lambda).", rich_help_panel=_GRID)
+]
 MeasureValues = Annotated[
-    str | None, typer.Option("--measure", help="calm: softmax,state,classifier.", rich_help_panel=_GRID)
+    str | None,
+    typer.Option("--measure", help="calm: confidence measures: softmax,state,classifier.", rich_help_panel=_GRID),
 ]
-MinLayerValues = Annotated[str | None, typer.Option("--min-layer", help="calm.", rich_help_panel=_GRID)]
-ReplaceBelowValues = Annotated[str | None, typer.Option("--replace-below", help="oracle.", rich_help_panel=_GRID)]
+MinLayerValues = Annotated[
+    str | None, typer.Option("--min-layer", help="calm: first layer at which a token may exit.", rich_help_panel=_GRID)
+]
+ReplaceBelowValues = Annotated[
+    str | None,
+    typer.Option(
+        "--replace-below",
+        help="oracle: large-model probability below which a token is replaced.",
+        rich_help_panel=_GRID,
+    ),
+]
 AssistantTokensValues = Annotated[
-    str | None, typer.Option("--assistant-tokens", help="hf-assisted.", rich_help_panel=_GRID)
+    str | None, typer.Option("--assistant-tokens", help="hf-assisted: drafts per round.", rich_help_panel=_GRID)
 ]
 AssistantConfidenceValues = Annotated[
-    str | None, typer.Option("--assistant-confidence", help="hf-assisted.", rich_help_panel=_GRID)
+    str | None,
+    typer.Option(
+        "--assistant-confidence", help="hf-assisted: stop drafting below this confidence.", rich_help_panel=_GRID
+    ),
 ]
 SmallsOption = Annotated[
-    str | None, typer.Option("--small", help="Small models, such as path/a,path/b.", rich_help_panel=_GRID)
+    str | None, typer.Option("--small", help="Small models, separated by commas: path/a,path/b.", rich_help_panel=_GRID)
 ]
 
 
@@ -54,7 +84,7 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="A YAML file of these options; flags win over it.",
+        help="YAML file with these options; flags override it.",
         is_eager=True,
         callback=_take_defaults,
         rich_help_panel=_PLAN,
@@ -65,12 +95,18 @@ DryRunOption = Annotated[
 ]
 BudgetOption = Annotated[
     str | None,
-    typer.Option("--budget", help="Stop in time with balanced data, such as 20m.", rich_help_panel=_PLAN),
+    typer.Option(
+        "--budget", help="Time limit, such as 20m; every point then has the same texts.", rich_help_panel=_PLAN
+    ),
 ]
 PruneOption = Annotated[
-    bool, typer.Option("--prune", help="Drop points that cannot reach the front any more.", rich_help_panel=_PLAN)
+    bool, typer.Option("--prune", help="Drop points that can no longer reach the Pareto front.", rich_help_panel=_PLAN)
 ]
 ExtendOption = Annotated[
     Path | None,
-    typer.Option("--extend", help="Take over what may be kept of an earlier sweep's directory.", rich_help_panel=_PLAN),
+    typer.Option(
+        "--extend",
+        help="Reuse the results of an earlier sweep (its directory) where they still apply.",
+        rich_help_panel=_PLAN,
+    ),
 ]

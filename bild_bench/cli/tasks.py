@@ -1,4 +1,4 @@
-"""`bild-bench tasks`: which tasks there are."""
+"""`bild-bench tasks`: the known tasks."""
 
 from __future__ import annotations
 

@@ -17,21 +17,26 @@ _START = "Model"
 
 ObjectiveOption = Annotated[t.Objective, typer.Option("--objective", rich_help_panel=_START)]
 ExitLayerOption = Annotated[
-    int | None, typer.Option("--exit-layer", help="early-exit: k. \\[1]", rich_help_panel=_START)
+    int | None,
+    typer.Option(
+        "--exit-layer", help="early-exit: decoder layers of the small model (k). \\[1]", rich_help_panel=_START
+    ),
 ]
 InitOption = Annotated[
-    str | None, typer.Option("--init", help="Checkpoint to start from: folder or hub id.", rich_help_panel=_START)
+    str | None, typer.Option("--init", help="Checkpoint to fine-tune: folder or hub id.", rich_help_panel=_START)
 ]
 SizeOption = Annotated[
     str | None,
-    typer.Option("--size", help="New T5: little, big, t5-small, t5-base or t5-large.", rich_help_panel=_START),
+    typer.Option(
+        "--size", help="Size of a new T5: little, big, t5-small, t5-base or t5-large.", rich_help_panel=_START
+    ),
 ]
 TokenizerOption = Annotated[
-    str | None, typer.Option("--tokenizer", help="Of a new model: folder or hub id.", rich_help_panel=_START)
+    str | None, typer.Option("--tokenizer", help="Tokenizer of a new model: folder or hub id.", rich_help_panel=_START)
 ]
 VocabSizeOption = Annotated[
     int | None,
-    typer.Option("--vocab-size", min=64, help="Train a tokenizer of so many pieces.", rich_help_panel=_START),
+    typer.Option("--vocab-size", min=64, help="Train a tokenizer of this many pieces.", rich_help_panel=_START),
 ]
 
 
@@ -78,14 +83,14 @@ def train(
 ) -> None:
     """Fine-tune a checkpoint (--init) or train a new model (--size).
 
-    Objectives: standard cross-entropy; early-exit: layer k and the last, for
-    --mode bild-early-exit; calm: all layers by depth, for --mode calm;
-    calm-classifier: CALM's learned exit, on a trained model.
+    Objectives: standard: cross-entropy; early-exit: loss at layer k and at the
+    last, for --mode bild-early-exit; calm: loss at all layers, weighted by depth,
+    for --mode calm; calm-classifier: CALM's learned exit, on a trained model.
 
-    One of the paper's tasks with --init takes the paper's settings; the model
-    card says where each setting comes from.
+    With --init, a task of the paper is trained with the paper's settings; the
+    model card names the source of every setting.
 
-    Nothing is lost: the same command goes on where it stopped.
+    Ctrl-C or a crash loses nothing: the same command resumes.
 
     Example: bild-bench train --task xsum --init google/t5-v1_1-small
     """

@@ -24,80 +24,111 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 _DATA, _STEPS, _RATE, _RUN = "Data", "Length and batches", "Optimizer", "Run"
 _OURS = "a default of the task's"
 
-TasksOption = Annotated[str, typer.Option("--task", help="One task, or several to mix: a,b.")]
+TasksOption = Annotated[str, typer.Option("--task", help="One task, or several to train on, separated by commas.")]
 DatasOption = Annotated[
     list[str] | None,
-    typer.Option("--data", help="hub or a path; once, or once for each task. \\[hub]", rich_help_panel=_DATA),
+    typer.Option("--data", help="hub or a path; once, or once per task. \\[hub]", rich_help_panel=_DATA),
 ]
 PrefixesOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--prefix", help="Before every source; once, or for each task. Several tasks need it.", rich_help_panel=_DATA
+        "--prefix",
+        help="Text put before every source; once, or once per task (required for several tasks).",
+        rich_help_panel=_DATA,
     ),
 ]
 WeightsOption = Annotated[
     list[float] | None,
-    typer.Option("--weight", help="Share of a task's texts in an epoch; for each task. \\[1]", rich_help_panel=_DATA),
+    typer.Option(
+        "--weight", help="Share of a task's texts used per epoch; once per task. \\[1]", rich_help_panel=_DATA
+    ),
 ]
 ValidationsOption = Annotated[
     list[str] | None,
-    typer.Option("--validation-data", help="For each task, where its --data has no such split.", rich_help_panel=_DATA),
+    typer.Option(
+        "--validation-data",
+        help="Validation file of a task whose --data has no validation split; once per task.",
+        rich_help_panel=_DATA,
+    ),
 ]
 HoldOutOption = Annotated[
-    int, typer.Option("--hold-out", min=0, help="Validate on so many of the training texts.", rich_help_panel=_DATA)
+    int,
+    typer.Option("--hold-out", min=0, help="Set this many training texts aside for validation.", rich_help_panel=_DATA),
 ]
 LimitOption = Annotated[
-    int | None, typer.Option("--limit", help="A seeded sample of so many texts of each task.", rich_help_panel=_DATA)
+    int | None, typer.Option("--limit", help="Use a seeded sample of this many texts per task.", rich_help_panel=_DATA)
 ]
 SourceLimitOption = Annotated[
-    int | None, typer.Option("--source-limit", help="Tokens at most. \\[the task's]", rich_help_panel=_DATA)
+    int | None,
+    typer.Option("--source-limit", help="Maximum source length in tokens. \\[the task's]", rich_help_panel=_DATA),
 ]
 TargetLimitOption = Annotated[
-    int | None, typer.Option("--target-limit", help="Tokens at most. \\[the task's]", rich_help_panel=_DATA)
+    int | None,
+    typer.Option("--target-limit", help="Maximum target length in tokens. \\[the task's]", rich_help_panel=_DATA),
 ]
-EpochsOption = Annotated[float | None, typer.Option("--epochs", help="Instead of --steps.", rich_help_panel=_STEPS)]
-StepsOption = Annotated[int | None, typer.Option("--steps", help="Instead of --epochs.", rich_help_panel=_STEPS)]
-BatchTextsOption = Annotated[
-    int | None, typer.Option("--batch-texts", help="Texts in a batch.", rich_help_panel=_STEPS)
+EpochsOption = Annotated[
+    float | None, typer.Option("--epochs", help="Length of training; instead of --steps.", rich_help_panel=_STEPS)
 ]
+StepsOption = Annotated[
+    int | None, typer.Option("--steps", help="Length of training; instead of --epochs.", rich_help_panel=_STEPS)
+]
+BatchTextsOption = Annotated[int | None, typer.Option("--batch-texts", help="Texts per batch.", rich_help_panel=_STEPS)]
 BatchTokensOption = Annotated[
     int | None,
-    typer.Option("--batch-tokens", help="Source and target tokens in a batch, padding too.", rich_help_panel=_STEPS),
+    typer.Option(
+        "--batch-tokens", help="Source and target tokens per batch, padding included.", rich_help_panel=_STEPS
+    ),
 ]
-AccumulateOption = Annotated[int | None, typer.Option("--accumulate", help="Batches a step.", rich_help_panel=_STEPS)]
-OptimizerOption = Annotated[Optimizer | None, typer.Option("--optimizer", rich_help_panel=_RATE)]
+AccumulateOption = Annotated[
+    int | None, typer.Option("--accumulate", help="Batches per optimizer step.", rich_help_panel=_STEPS)
+]
+OptimizerOption = Annotated[Optimizer | None, typer.Option("--optimizer", help="Optimizer.", rich_help_panel=_RATE)]
 RateOption = Annotated[float | None, typer.Option("--rate", help="Learning rate.", rich_help_panel=_RATE)]
 ScaleRateOption = Annotated[
     bool | None,
-    typer.Option("--scale-rate/--no-scale-rate", help="Times each tensor's own size.", rich_help_panel=_RATE),
+    typer.Option(
+        "--scale-rate/--no-scale-rate", help="Scale the rate by each tensor's RMS (Adafactor).", rich_help_panel=_RATE
+    ),
 ]
-ScheduleOption = Annotated[Schedule | None, typer.Option("--schedule", rich_help_panel=_RATE)]
-WarmupOption = Annotated[int | None, typer.Option("--warmup", help="Steps.", rich_help_panel=_RATE)]
-DecayOption = Annotated[float | None, typer.Option("--weight-decay", rich_help_panel=_RATE)]
-ClipOption = Annotated[float | None, typer.Option("--clip", help="Largest gradient norm.", rich_help_panel=_RATE)]
-DropoutOption = Annotated[float | None, typer.Option("--dropout", help="\\[the model's]", rich_help_panel=_RATE)]
+ScheduleOption = Annotated[
+    Schedule | None, typer.Option("--schedule", help="Learning-rate schedule.", rich_help_panel=_RATE)
+]
+WarmupOption = Annotated[
+    int | None, typer.Option("--warmup", help="Warm-up steps of the schedule.", rich_help_panel=_RATE)
+]
+DecayOption = Annotated[float | None, typer.Option("--weight-decay", help="Weight decay.", rich_help_panel=_RATE)]
+ClipOption = Annotated[float | None, typer.Option("--clip", help="Clip gradients to this norm.", rich_help_panel=_RATE)]
+DropoutOption = Annotated[
+    float | None, typer.Option("--dropout", help="Dropout rate. \\[the model's]", rich_help_panel=_RATE)
+]
 PrecisionOption = Annotated[
     Precision | None,
-    typer.Option("--precision", help="Of products. \\[auto: bfloat16 on a GPU that has it]", rich_help_panel=_RUN),
+    typer.Option(
+        "--precision",
+        help="Precision of matrix products. \\[auto: bfloat16 on a GPU that has it]",
+        rich_help_panel=_RUN,
+    ),
 ]
 EveryOption = Annotated[int | None, typer.Option("--every", help="Steps between checkpoints.", rich_help_panel=_RUN)]
 PatienceOption = Annotated[
     int | None,
     typer.Option(
-        "--patience", help="Stop after so many checkpoints without gain; keep the best.", rich_help_panel=_RUN
+        "--patience", help="Stop after this many checkpoints without improvement; keep the best.", rich_help_panel=_RUN
     ),
 ]
 MaxTimeOption = Annotated[
     float | None,
-    typer.Option("--max-time", help="End after so many minutes; the same command goes on.", rich_help_panel=_RUN),
+    typer.Option("--max-time", help="Stop after this many minutes; the same command resumes.", rich_help_panel=_RUN),
 ]
 ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", help="CPU threads of each process. \\[torch's]", rich_help_panel=_RUN)
+    int | None, typer.Option("--threads", help="CPU threads per process. \\[torch's]", rich_help_panel=_RUN)
 ]
 ProcessesOption = Annotated[
     int | None,
     typer.Option(
-        "--processes", help="That share the batches: on a CPU one thread each is fastest. \\[1]", rich_help_panel=_RUN
+        "--processes",
+        help="Processes that share the batches; on a CPU one thread per process is fastest. \\[1]",
+        rich_help_panel=_RUN,
     ),
 ]
 OutOption = Annotated[

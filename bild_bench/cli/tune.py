@@ -22,27 +22,31 @@ MaxDropsOption = Annotated[
     str,
     typer.Option(
         "--max-drop",
-        help="Points of quality that may be lost against vanilla on the validation texts; one choice for each.",
+        help="Acceptable loss against vanilla on validation texts, in points; one choice per value.",
         rich_help_panel=_CHOICE,
     ),
 ]
 ValidationDataOption = Annotated[
-    str | None, typer.Option("--validation-data", help="Where it is not --data: a file, say.", rich_help_panel=_CHOICE)
+    str | None,
+    typer.Option("--validation-data", help="Validation texts, if they are not in --data.", rich_help_panel=_CHOICE),
 ]
 TestDataOption = Annotated[
-    str | None, typer.Option("--test-data", help="Where it is not --data: a file, say.", rich_help_panel=_CHOICE)
+    str | None, typer.Option("--test-data", help="Test texts, if they are not in --data.", rich_help_panel=_CHOICE)
 ]
 ValidationSplitOption = Annotated[
-    str, typer.Option("--validation-split", help="Thresholds are chosen on it.", rich_help_panel=_CHOICE)
+    str, typer.Option("--validation-split", help="Split on which thresholds are chosen.", rich_help_panel=_CHOICE)
 ]
 TestSplitOption = Annotated[
-    str, typer.Option("--test-split", help="Only the chosen points are decoded on it.", rich_help_panel=_CHOICE)
+    str,
+    typer.Option("--test-split", help="Split on which only the chosen points are decoded.", rich_help_panel=_CHOICE),
 ]
 ValidationLimitOption = Annotated[
-    int | None, typer.Option("--limit", help="A sample of so many validation texts.", rich_help_panel=_CHOICE)
+    int | None,
+    typer.Option("--limit", help="Use a seeded sample of this many validation texts.", rich_help_panel=_CHOICE),
 ]
 TestLimitOption = Annotated[
-    int | None, typer.Option("--test-limit", help="A sample of so many test texts.", rich_help_panel=_CHOICE)
+    int | None,
+    typer.Option("--test-limit", help="Use a seeded sample of this many test texts.", rich_help_panel=_CHOICE),
 ]
 
 
@@ -94,11 +98,11 @@ def tune(
     For each --max-drop: the fastest point (decoding speed-up) whose quality on
     the validation texts is at least vanilla's minus the drop; 0 is "no loss".
 
-    bild tries --alpha-fb 0.3:0.9:0.1 with --alpha-rb 1,2,3,5 unless told
-    otherwise, and every other method its own default.
+    By default bild tries --alpha-fb 0.3:0.9:0.1 with --alpha-rb 1,2,3,5, and every
+    other method its own default.
 
-    Both experiments are kept, in OUT/validation and OUT/test, and the same
-    command goes on where it stopped.
+    Both experiments are kept, in OUT/validation and OUT/test; the same command
+    resumes after an interruption.
 
     Example: bild-bench tune --task iwslt17 --preset flan --max-drop 0,1
     """

@@ -49,7 +49,7 @@ def agree(tokenizers: Mapping[str, Any], names: Mapping[str, str]) -> None:
                 f"--{first} and --{role}",
                 f"{names[first]} and {names[role]}",
                 f"their tokenizers differ: {difference}",
-                "both models must be trained with one tokenizer; give a pair that is",
+                "give two models that were trained with the same tokenizer",
             )
 
 
