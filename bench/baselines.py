@@ -57,7 +57,7 @@ def library_states(subject: Subject, roles: Sequence[str]) -> Callable[[Text], d
 
 
 def our_vanilla(subject: Subject) -> Contestant:
-    """Our greedy search by the large model, without what is done once a text."""
+    """Our greedy search by the large model, without what is done once per text."""
     encodings = our_encodings(subject, ("large",))
 
     def contestant(text: Text) -> Turn:
@@ -74,7 +74,7 @@ def our_vanilla(subject: Subject) -> Contestant:
 
 
 def library_greedy(subject: Subject) -> Contestant:
-    """transformers' greedy search from the encoder's output on, without what is done once a text."""
+    """transformers' greedy search from the encoder's output on, without what is done once per text."""
     from bild_bench.models.peer import LibraryPeer
 
     states = library_states(subject, ("large",))
@@ -128,10 +128,10 @@ Generate = Callable[[Text, int], tuple[int, ...]]
 def ctranslate2_greedy(
     subject: Subject, cache: Path, threads: int, compute_type: str, announce: Announce
 ) -> Contestant | str:
-    """CTranslate2's greedy search, without what is done once a text; or, in one line, why there is none.
+    """CTranslate2's greedy search, without what is done once per text; or, in one line, why there is none.
 
     It cannot be given an encoder's output. A decoding to the first token has the encoder and everything else that is
-    done once a text in it, and is taken off (`marginal`), as it is for all. Arguments: see `ctranslate2_generate`.
+    done once per text in it, and is taken off (`marginal`), as it is for all. Arguments: see `ctranslate2_generate`.
     """
     generate = ctranslate2_generate(subject, cache, threads, compute_type, announce)
     if isinstance(generate, str):
@@ -192,7 +192,7 @@ def _converted(checkpoint: Any, cache: Path, compute_type: str, announce: Announ
 
 
 def same_tokens(turns: Mapping[str, Sequence[Turn]], ours: str, ends: frozenset[int]) -> dict[str, int]:
-    """Contestant -> on how many texts it wrote our tokens, the end token left aside, which not everyone tells."""
+    """Contestant -> on how many texts it generated our tokens, the end token left aside, which not everyone tells."""
 
     def words(turn: Turn) -> tuple[int, ...]:
         return tuple(token for token in turn.tokens if token not in ends)

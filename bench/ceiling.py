@@ -30,7 +30,7 @@ def limit_seconds(work: Work, seconds_a_byte: float, flops_a_second: float) -> f
 
 
 def memory_reader(size: int) -> Callable[[], float]:
-    """A function that reads an array of `size` bytes with all of torch's threads, and tells its seconds a byte.
+    """A function that reads an array of `size` bytes with all of torch's threads, and tells its seconds per byte.
 
     The array is as large as the decoder's weights: far larger than the caches for large models, while a small model's
     weights stay in them, in the limit as in the decoder. Read as a sum, as a matrix by a vector, and by compiled code

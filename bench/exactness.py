@@ -17,7 +17,7 @@ from bild_bench.models.library import load_model
 
 # Logits by which float64 prefers its own id where rounding may decide otherwise.
 TIE = 1e-3
-WAYS = {"one token a step": 1, "8 tokens a step": 8}
+WAYS = {"one token per step": 1, "8 tokens per step": 8}
 # Source text and the ids fed to the decoder -> float64 logits [ids, vocabulary].
 Exact = Callable[[Text, Sequence[int]], Tensor]
 

@@ -97,7 +97,7 @@ def on_condition(figure: Figure, condition: bool) -> Figure:
 
 
 def save(path: Path, figures: Sequence[Figure], date: str, environment: Mapping[str, Any]) -> None:
-    """One row a figure, with the date and the environment (JSON) on each."""
+    """One row per figure, with the date and the environment (JSON) on each."""
     import pandas
 
     described = json.dumps(environment, sort_keys=True)

@@ -56,7 +56,7 @@ def vanilla_rows(
     Args:
         shape: model and precision.
         turns: ours and the library's.
-        limit: the machine's, in seconds a step.
+        limit: the machine's, in seconds per step.
         ends: tokens that end a text.
         session: what the notes say of ours.
     """
@@ -65,7 +65,7 @@ def vanilla_rows(
     over = figure("vanilla", shape, f"over {LIBRARY}", seconds_of(turns[LIBRARY]), own, note=note)
     # The first token is in nobody's time.
     steps = [max(0, len(turn.tokens) - 1) for turn in turns[OURS]]
-    told_limit = f"{1000 * sum(own) / max(1, sum(steps)):.2f} ms a token, limit {1000 * limit:.2f} ms"
+    told_limit = f"{1000 * sum(own) / max(1, sum(steps)):.2f} ms per token, limit {1000 * limit:.2f} ms"
     limits = [count * limit for count in steps]
     return [over, figure("vanilla step", shape, "of machine's limit", own, limits, bound="at most", note=told_limit)]
 

@@ -32,7 +32,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a contestant needed for one text. tokens: what it wrote, if it wrote any."""
+    """What a contestant needed for one text. tokens: what it generated, if anything."""
 
     seconds: float
     tokens: tuple[int, ...] = ()
@@ -56,7 +56,7 @@ def interleave(
         texts: at least one; the first is decoded once more beforehand, to warm up.
         contestants: by name.
         seed: of the orders.
-        repeats: rounds a text, each in an order of its own.
+        repeats: rounds per text, each in an order of its own.
         pause: seconds of rest before each turn.
         warm: take each turn twice and drop the first. For short texts of small models: a processor that rested is
             several times slower for its first milliseconds, which nobody sees who encodes and then decodes.
@@ -83,7 +83,7 @@ def interleave(
 def marginal(generate: Callable[[int], Sequence[int]], tokens: int, device: str = "cpu") -> Turn:
     """Seconds from the first token to the last: those of all tokens, less those of a decoding that stops after one.
 
-    What is done once a text drops out, whoever does it: an encoder that cannot be run apart, the source's keys and
+    What is done once per text drops out, whoever does it: an encoder that cannot be run apart, the source's keys and
     values, a `generate`'s preparations.
 
     Args:

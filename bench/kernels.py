@@ -1,4 +1,4 @@
-"""What a device does while greedy search runs: its share of the time, launches, transfers and allocations a token."""
+"""What a device does while greedy search runs: its share of the time, launches, transfers and allocations per token."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def row_of(label: str, events: Sequence[Event], tokens: int, seconds: float, all
     Args:
         label: shape and dtype.
         events: of the text, under the profiler.
-        tokens: that were written.
+        tokens: that were generated.
         seconds: that the text takes without the profiler.
         allocated: blocks of device memory that it asked for.
     """
@@ -74,7 +74,7 @@ def row_of(label: str, events: Sequence[Event], tokens: int, seconds: float, all
     reads = sum(event.count for event in kernels if event.name.startswith("Memcpy DtoH"))
     parts = [
         f"{launches / tokens:.1f} launches, {reads / tokens:.1f} reads by the host and "
-        f"{allocated / tokens:.1f} allocations a token",
+        f"{allocated / tokens:.1f} allocations per token",
         *(f"{event.name[:_NAME]} {100 * event.device_us / busy:.0f} %" for event in kernels[:_SHOWN] if busy),
     ]
     share, note = busy / (1e6 * seconds), "; ".join(parts)

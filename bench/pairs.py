@@ -38,7 +38,7 @@ class Swept:
 
 @dataclass(frozen=True)
 class Race:
-    """Who took how long for the same texts, and how well they wrote.
+    """Who took how long for the same texts, and the quality of their outputs.
 
     Args:
         turns: of every contestant, by name.

@@ -95,7 +95,7 @@ def _random_model(config: dict[str, Any]) -> Any:
 
 
 def _tokenizer(vocabulary: int) -> Any:
-    """One piece an id, so that no implementation may leave out a row of the output projection."""
+    """One piece per id, so that no implementation may leave out a row of the output projection."""
     import transformers
     from tokenizers import Tokenizer, models
 

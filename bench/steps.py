@@ -27,7 +27,7 @@ from bild_bench.models.special_ids import vocabulary_of
 
 OURS, LIBRARY, LIMIT = "bild-bench", "transformers generate", "machine's limit"
 VERIFIED = 8
-# Tokens in the cache before a step is timed, and steps a turn, whose median counts.
+# Tokens in the cache before a step is timed, and steps per turn, whose median counts.
 _CONTEXT, _STEPS = 16, 5
 
 # Shape -> what is to be reached there; shapes that are not named are measured for the record.
@@ -89,7 +89,7 @@ def vanilla_rows(
     steps = [max(0, len(turn.tokens) - 1) for turn in turns[OURS]]
     limit = [each * turn.seconds for each, turn in zip(steps, turns[LIMIT], strict=True)]
     count = max(1, sum(steps))
-    note = f"{1000 * sum(own) / count:.2f} ms a token, limit {1000 * sum(limit) / count:.2f} ms"
+    note = f"{1000 * sum(own) / count:.2f} ms per token, limit {1000 * sum(limit) / count:.2f} ms"
     target = OVER_LIMIT.get(shape)
     return [*rows, figure("vanilla step", shape, f"of {LIMIT}", own, limit, target=target, bound="at most", note=note)]
 

@@ -49,7 +49,7 @@ def whole_rows(shape: str, turns: Mapping[str, Sequence[Turn]], absent: str, end
     for name in (LIBRARY, CTRANSLATE2):
         if name in turns:
             times = seconds_of(turns[name])
-            note = f"same tokens on {same[name]} of {len(own)} texts; {_ms(times)} and {_ms(own)} ms a text"
+            note = f"same tokens on {same[name]} of {len(own)} texts; {_ms(times)} and {_ms(own)} ms per text"
             rows.append(figure(what, shape, f"over {name}", times, own, note=note))
         else:
             rows.append(missing(what, shape, f"over {name}", absent))

@@ -32,7 +32,7 @@ class Generated:
         text: the output, without special tokens.
         tokens: its ids, the end token included.
         counters: integers counted while it was decoded.
-        pieces: every token ever written, those rolled back included, in that order.
+        pieces: every token ever generated, those rolled back included, in that order.
         hit_limit: it ended at the length limit.
         source_truncated: the source was cut to the task's limit.
         unknown_source_tokens: tokens of the source that the tokenizer does not know.

@@ -1,4 +1,4 @@
-"""From what was measured to the records that are kept: a run's, and one a text and point."""
+"""From what was measured to the records that are kept: a run's, and one per text and point."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _FIELD = "results"
 class Experiment:
     """A run and its samples so far.
 
-    samples: one row a text x point x draw, in the data set's order, then the points', then draws; columns and their
+    samples: one row per text x point x draw, in the data set's order, then the points', then draws; columns and their
         types: `schema.SAMPLE_SCHEMA` and `schema.sample_frame`.
     """
 

@@ -83,7 +83,7 @@ def _named(rows: Sequence[Row]) -> Iterator[tuple[str, Row]]:
 
 
 def _ruled(row: Row) -> list[str]:
-    """A row's names, one a rule."""
+    """A row's names, one per rule."""
     found = []
     for rule in filter(None, row.rules.split("; ")):
         parts = (row.method, row.small, json.loads(row.settings).get("measure", ""), rule)

@@ -25,13 +25,13 @@ _COUNTED = {
 
 
 def figures_table(shown: Sequence[Shown]) -> str:
-    """Quality, speed-up and rates, one line a row; layers where a method leaves early."""
+    """Quality, speed-up and rates, one line per row; layers where a method leaves early."""
     layers = any(one.row.average_exit_layer is not None for one in shown)
     paper = any(one.paper for one in shown)
     metric = metric_name(shown[0].row.metric) if shown else "quality"
     header = ["#", "row", "thresholds", metric, "against vanilla", "decoding speed-up", "with encoders"]
     header += ["fallback %", "rollback %", "tokens by L %"]
-    header += ["layers a token"] if layers else []
+    header += ["layers per token"] if layers else []
     header += ["the paper's"] if paper else []
     lines = []
     for number, one in enumerate(shown, 1):
@@ -50,7 +50,7 @@ def behind(shown: Sequence[Shown]) -> str:
         cells = [_integer(counters[name]) for name in COUNTERS]
         counted.append([str(number), f"{one.row.texts:,}", *cells, _number(one.row.ms_per_token, 3)])
     commands = [f"{number:2}  {one.row.command}" for number, one in enumerate(shown, 1)]
-    header = ["#", "texts", *(_COUNTED[name] for name in COUNTERS), "ms a token"]
+    header = ["#", "texts", *(_COUNTED[name] for name in COUNTERS), "ms per token"]
     parts = [
         "<details><summary>counters and commands</summary>",
         _table(header, counted),
@@ -62,7 +62,7 @@ def behind(shown: Sequence[Shown]) -> str:
 def operations_table(rows: Sequence[Operations]) -> str:
     """FLOPs, bytes and intensity a token, and how far they are from vanilla's."""
     header = ["texts", "small model", "point", "chosen by", "MFLOP", "MB", "FLOP/byte"]
-    header += ["FLOPs over vanilla", "bytes over vanilla", "intensity over vanilla", "ms a token", "predicted"]
+    header += ["FLOPs over vanilla", "bytes over vanilla", "intensity over vanilla", "ms per token", "predicted"]
     return _table(
         header,
         [

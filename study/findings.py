@@ -17,7 +17,7 @@ _TWICE, _HALF = 2.0, 0.5
 
 
 def findings_table(rows: Sequence[Row], operations: Sequence[Operations]) -> str:
-    """One line a claim, as Markdown; a claim that no row speaks to has an empty cell."""
+    """One line per claim, as Markdown; a claim that no row speaks to has an empty cell."""
     claims: list[tuple[str, Callable[[], Iterator[str]]]] = [
         ("BiLD is faster than the large model at no loss, and faster still at one point", lambda: _gains(rows)),
         ("alignment makes it faster at the same quality", lambda: _alignment(rows)),

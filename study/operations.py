@@ -22,11 +22,11 @@ _TEXTS = 100
 
 @dataclass(frozen=True)
 class Operations:
-    """What a point computes and moves a generated token, decoders and encoders of both models together.
+    """What a point computes and moves per generated token, decoders and encoders of both models together.
 
     Args:
         rules: what the point was chosen by; empty for the models alone.
-        flops, moved_bytes: a token. intensity: FLOPs a byte.
+        flops, moved_bytes: per generated token. intensity: FLOPs per byte.
         flops_ratio, bytes_ratio, intensity_ratio: over vanilla's.
         measured_ms, predicted_ms: decoding a token, on texts that did not calibrate the prediction; limit_ms: the
             least that the measured ceilings allow.

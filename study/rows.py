@@ -152,7 +152,7 @@ def command(trial: Trial, point: Point) -> str:
 
 
 def save(path: Path, rows: Sequence[Row], date: str, environment: Mapping[str, Any]) -> None:
-    """One row a point, with the date and the environment (JSON) on each."""
+    """One row per point, with the date and the environment (JSON) on each."""
     import pandas as pd
 
     described = json.dumps(environment, sort_keys=True)

@@ -61,7 +61,7 @@ def early_exit(rows: Sequence[Row]) -> list[Shown]:
         shown.append(Shown(f"BiLD early exit, {rule}", row, paper if rule == WITHIN_ONE else ()))
     rest = [row for row in _of(rows, "early-exit", "bild-early-exit") if not _has(row, (NO_LOSS, WITHIN_ONE))]
     shown += [Shown("BiLD early exit", row) for row in rest]
-    # The paper names its three points by the layers a token, and says nothing of measure or threshold.
+    # The paper names its three points by the layers per token, and says nothing of measure or threshold.
     published = tuple(point for point in paper_points() if point.method == "calm")
     shown += [Shown("CALM model, all layers", row, published) for row in _of(rows, "calm", "vanilla")]
     for row in _of(rows, "calm", "calm"):

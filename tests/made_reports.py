@@ -49,7 +49,7 @@ def point(name: str, **settings: float) -> dict[str, Any]:
 
 
 def grid(directory: Path, cells: Sequence[tuple[float, float, float]], **changes: Any) -> Path:
-    """An experiment of several points: (alpha_fb, alpha_rb, seconds a text a takes as a share of 0.3)."""
+    """An experiment of several points: (alpha_fb, alpha_rb, seconds per text a takes as a share of 0.3)."""
     points = [point(f"fb={fb:g} rb={rb:g}", alpha_fb=fb, alpha_rb=rb) for fb, rb, _ in cells]
     texts: dict[str, list[SampleRecord]] = {"a": [made_sample(BASELINE)], "b": [made_sample(BASELINE, **VANILLA_B)]}
     for described, (_, _, share) in zip(points, cells, strict=True):

@@ -91,7 +91,7 @@ def test_rows_are_held_against_float64_by_hand() -> None:
 def test_other_ids_count_against_float32_alone_and_only_beyond_a_tie(
     margins: tuple[float, ...], exactly: bool, reached: bool | None, share: float
 ) -> None:
-    row = exactness.row_of("t5", "one token a step", Compared(4, margins, 2e-5), 2, exactly)
+    row = exactness.row_of("t5", "one token per step", Compared(4, margins, 2e-5), 2, exactly)
     assert (row.ratio, row.reached, row.texts) == (share, reached, 2)
     assert row.note.startswith(f"{4 - len(margins)} of 4 ids; largest error of a logit 2.0e-05")
     assert (row.target is None) is not exactly
@@ -111,7 +111,7 @@ def test_a_profile_is_told_a_token() -> None:
     row = kernels.row_of("t5", events, tokens=4, seconds=0.001, allocated=2)
     assert row.ratio == pytest.approx(0.4)
     counted, first, second = row.note.split("; ")
-    assert counted == "3.0 launches, 2.0 reads by the host and 0.5 allocations a token"
+    assert counted == "3.0 launches, 2.0 reads by the host and 0.5 allocations per token"
     assert (first, second) == ("gemv 75 %", "Memcpy DtoH (Device -> Pinned) 25 %")
 
 
@@ -128,7 +128,7 @@ def test_vanilla_is_held_against_generate_and_the_limit() -> None:
     over, step = gpu_rows.vanilla_rows("t5, float16", turns, 0.5, frozenset({1}), "session graphs")
     assert (over.ratio, over.target, over.note) == (2.0, None, "same tokens on 1 of 2 texts; session graphs")
     # Two timed tokens a text, half a second each.
-    assert (step.ratio, step.note) == (2.0, "1000.00 ms a token, limit 500.00 ms")
+    assert (step.ratio, step.note) == (2.0, "1000.00 ms per token, limit 500.00 ms")
 
 
 def test_a_session_that_is_not_captured_says_why() -> None:

@@ -31,14 +31,14 @@ def test_vanilla_is_held_against_everyone_over_the_same_texts() -> None:
     assert rows[0].note == "same tokens on 2 of 2 texts"
     assert rows[1].note == "same tokens on 0 of 2 texts"
     assert rows[2].note == "not there"
-    assert rows[3].note == "1000.00 ms a token, limit 500.00 ms"
+    assert rows[3].note == "1000.00 ms per token, limit 500.00 ms"
 
 
 def test_whole_texts_are_held_against_whole_texts() -> None:
     everyone = {steps.OURS: turns(1.0, 3.0), steps.LIBRARY: turns(4.0, 8.0)}
     rows = whole.whole_rows("t5-large", everyone, "not there", frozenset({1}))
     assert [(row.contestant, row.ratio, row.target, row.note) for row in rows] == [
-        ("over transformers generate", 3.0, None, "same tokens on 2 of 2 texts; 6000.00 and 2000.00 ms a text"),
+        ("over transformers generate", 3.0, None, "same tokens on 2 of 2 texts; 6000.00 and 2000.00 ms per text"),
         ("over CTranslate2 float32", None, None, "not there"),
     ]
 

@@ -103,7 +103,7 @@ def test_both_thresholds_are_applied_before_warping() -> None:
     assert trace[0].large_nll == pytest.approx(-math.log(0.15))
 
 
-def test_the_replacement_has_the_large_models_warped_law() -> None:
+def test_the_replacement_has_the_large_models_warped_distribution() -> None:
     # Token 7 would be drafted by S for certain; L rolls it back and draws 3 to 1 between 4 and 5, which reach 0.7.
     small = {(): {7: 0.999}, (7,): {2: 0.4}, (4,): {END: 0.999}, (5,): {END: 0.999}}
     large = {(): {4: 0.6, 5: 0.2, 7: 0.01}, (7,): {2: 0.9}}
@@ -116,7 +116,7 @@ def test_the_replacement_has_the_large_models_warped_law() -> None:
     assert first.count(4) / 2_000 == pytest.approx(0.75, abs=0.039)
 
 
-def test_drafts_have_the_small_models_warped_law() -> None:
+def test_drafts_have_the_small_models_warped_distribution() -> None:
     small = {(): {2: 0.6, 3: 0.2, 4: 0.15}, (2,): {END: 0.999}, (3,): {END: 0.999}}
     picker = Sampler(Sampling(top_p=0.7), 6)
     first = [decode(small, {}, HOW, picker, max_tokens=1)[0].tokens[0] for _ in range(2_000)]

@@ -163,7 +163,7 @@ def test_several_draws_are_one_text(tmp_path: Path) -> None:
     comparison = compare(a, a)
 
     assert point_of(comparison).texts == 2
-    assert "A has several draws a text: quality is that of the first" in comparison.sections[0].notes
+    assert "A has several draws per text: quality is that of the first" in comparison.sections[0].notes
 
 
 def test_a_setting_that_the_label_does_not_tell_is_named(tmp_path: Path) -> None:

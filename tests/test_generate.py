@@ -1,4 +1,4 @@
-"""`bild-bench generate`: one text, and who wrote which token."""
+"""`bild-bench generate`: one text, and which model generated each token."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ NARROWER = {"8 lanes": "g++ -mno-avx512f", "4 lanes, no joined products": "g++ -
 
 @pytest.fixture(scope="module", params=NARROWER)
 def library(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Compiled once a machine, as the usual one is."""
+    """Compiled once per machine, as the usual one is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CXX", NARROWER[request.param])
         found = native_library()

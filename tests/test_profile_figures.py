@@ -212,7 +212,7 @@ def test_the_roofline_has_each_call_once_below_both_ceilings() -> None:
 def test_the_roofline_can_be_drawn_and_names_what_it_shows() -> None:
     drawn = charts.svg(roofline(_profile()))
 
-    for words in ("FLOPs a byte", "FLOP/s", "large, 1 row", "small encoder", f"large, 3.0 rows: {BILD.label}"):
+    for words in ("FLOPs per byte", "FLOP/s", "large, 1 row", "small encoder", f"large, 3.0 rows: {BILD.label}"):
         assert words in drawn
     assert charts.png(roofline(_profile())).startswith(b"\x89PNG\r\n\x1a\n")
 

@@ -1,4 +1,4 @@
-"""Warped distributions against the library's own warpers, and the two rules that keep the target's law, by hand."""
+"""Warped distributions against the library's own warpers, and the two rules that keep the target distribution."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def by_the_library(logits: torch.Tensor, how: Sampling) -> torch.Tensor:
     return scores.softmax(dim=-1)
 
 
-def law(*probs: float) -> torch.Tensor:
+def distribution(*probs: float) -> torch.Tensor:
     return torch.tensor(probs, dtype=torch.float64)
 
 
 @settings(max_examples=300, deadline=None)
 @given(WARPS, st.integers(0, 10_000), st.integers(2, 30), st.floats(0.1, 6))
-def test_the_law_is_the_librarys(how: Sampling, seed: int, vocabulary: int, spread: float) -> None:
+def test_the_distribution_is_the_librarys(how: Sampling, seed: int, vocabulary: int, spread: float) -> None:
     draw = torch.Generator().manual_seed(seed)
     logits = spread * torch.randn(3, vocabulary, generator=draw, dtype=torch.float64)
     torch.testing.assert_close(warp(logits.softmax(dim=-1), how), by_the_library(logits, how))
@@ -57,34 +57,34 @@ def test_a_large_vocabulary_is_warped_alike(spread: float) -> None:
 
 
 def test_temperature_top_k_and_top_p_by_hand() -> None:
-    probs = law(0.1, 0.4, 0.2, 0.3)
+    probs = distribution(0.1, 0.4, 0.2, 0.3)
     # p ** (1 / 0.5) = 0.01, 0.16, 0.04, 0.09, whose sum is 0.3.
-    torch.testing.assert_close(warp(probs, Sampling(0.5)), law(0.01, 0.16, 0.04, 0.09) / 0.3)
-    torch.testing.assert_close(warp(probs, Sampling(top_k=2)), law(0, 4 / 7, 0, 3 / 7))
-    torch.testing.assert_close(warp(probs, Sampling(top_p=0.65)), law(0, 4 / 7, 0, 3 / 7))
+    torch.testing.assert_close(warp(probs, Sampling(0.5)), distribution(0.01, 0.16, 0.04, 0.09) / 0.3)
+    torch.testing.assert_close(warp(probs, Sampling(top_k=2)), distribution(0, 4 / 7, 0, 3 / 7))
+    torch.testing.assert_close(warp(probs, Sampling(top_p=0.65)), distribution(0, 4 / 7, 0, 3 / 7))
     # Top-p sees what top-k has left: 4/7 alone reaches 0.57.
-    torch.testing.assert_close(warp(probs, Sampling(top_k=2, top_p=0.57)), law(0, 1, 0, 0))
+    torch.testing.assert_close(warp(probs, Sampling(top_k=2, top_p=0.57)), distribution(0, 1, 0, 0))
 
 
 def test_the_token_that_reaches_top_p_is_in_and_the_next_is_out() -> None:
-    probs = law(0.5, 0.25, 0.125, 0.125)  # sums without rounding
+    probs = distribution(0.5, 0.25, 0.125, 0.125)  # sums without rounding
     assert (warp(probs, Sampling(top_p=0.5)) > 0).tolist() == [True, False, False, False]
     assert (warp(probs, Sampling(top_p=math.nextafter(0.5, 1))) > 0).tolist() == [True, True, False, False]
     assert (warp(probs, Sampling(top_p=1e-300)) > 0).tolist() == [True, False, False, False]
 
 
-def test_what_leaves_a_law_as_it_is() -> None:
-    probs = law(0.5, 0.2, 0.2, 0.1)
+def test_what_leaves_a_distribution_as_it_is() -> None:
+    probs = distribution(0.5, 0.2, 0.2, 0.1)
     for how in (Sampling(), Sampling(top_p=1.0), Sampling(top_k=4), Sampling(top_k=10**9), Sampling(1.0, 4, 1.0)):
         assert warp(probs, how).tolist() == probs.tolist()
 
 
 def test_ties_are_all_kept_by_top_k_and_cut_from_the_highest_id_by_top_p() -> None:
-    probs = law(0.2, 0.2, 0.4, 0.2)
+    probs = distribution(0.2, 0.2, 0.4, 0.2)
     torch.testing.assert_close(warp(probs, Sampling(top_k=2)), probs)
-    torch.testing.assert_close(warp(probs, Sampling(top_p=0.5)), law(1 / 3, 0, 2 / 3, 0))
-    torch.testing.assert_close(warp(probs, Sampling(top_p=0.7)), law(0.25, 0.25, 0.5, 0))
-    # A flat law, whose ties go beyond the shortcut for small nuclei.
+    torch.testing.assert_close(warp(probs, Sampling(top_p=0.5)), distribution(1 / 3, 0, 2 / 3, 0))
+    torch.testing.assert_close(warp(probs, Sampling(top_p=0.7)), distribution(0.25, 0.25, 0.5, 0))
+    # A flat distribution, whose ties go beyond the shortcut for small nuclei.
     flat = torch.full((2, 1024), 1 / 1024, dtype=torch.float64)
     assert (warp(flat, Sampling(top_p=0.5)) > 0).tolist() == [[n < 512 for n in range(1024)]] * 2
 
@@ -108,7 +108,9 @@ def test_a_tiny_temperature_is_the_argmax_and_its_equals(temperature: float, dty
 
 
 def test_a_huge_temperature_is_flat_over_what_has_probability() -> None:
-    torch.testing.assert_close(warp(law(0.7, 0.2999, 0.0001, 0), Sampling(1e300)), law(1 / 3, 1 / 3, 1 / 3, 0))
+    torch.testing.assert_close(
+        warp(distribution(0.7, 0.2999, 0.0001, 0), Sampling(1e300)), distribution(1 / 3, 1 / 3, 1 / 3, 0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,9 +127,9 @@ def test_a_draft_is_kept_with_probability_p_over_q(p: float, q: float, uniform: 
     assert accepted(p, q, uniform) is kept
 
 
-def test_the_replacements_law_is_what_the_small_model_left_out() -> None:
-    p, q = law(0.5, 0.3, 0.1, 0.1), law(0.2, 0.6, 0.0, 0.2)
-    torch.testing.assert_close(residual(p, q), law(0.75, 0, 0.25, 0))  # 0.3 and 0.1 of 0.4
+def test_the_replacements_distribution_is_what_the_small_model_left_out() -> None:
+    p, q = distribution(0.5, 0.3, 0.1, 0.1), distribution(0.2, 0.6, 0.0, 0.2)
+    torch.testing.assert_close(residual(p, q), distribution(0.75, 0, 0.25, 0))  # 0.3 and 0.1 of 0.4
     assert residual(p, p).tolist() == p.tolist(), "no mass left: from p"
 
 
@@ -136,7 +138,7 @@ def test_keeping_and_replacing_together_give_p(p_weights: list[int], q_weights: 
     p_weights[0], q_weights[0] = p_weights[0] + 1, q_weights[0] + 1
     p, q = ([Fraction(weight, sum(weights)) for weight in weights] for weights in (p_weights, q_weights))
     kept = [min(one, other) for one, other in zip(p, q, strict=True)]  # q times min(1, p / q)
-    replacement = residual(law(*map(float, p)), law(*map(float, q))).tolist()
+    replacement = residual(distribution(*map(float, p)), distribution(*map(float, q))).tolist()
     total = [float(keep) + float(1 - sum(kept)) * again for keep, again in zip(kept, replacement, strict=True)]
     assert total == pytest.approx([float(one) for one in p], abs=1e-12)
 
@@ -157,9 +159,9 @@ def test_a_token_is_drawn_by_its_share(monkeypatch: pytest.MonkeyPatch, uniform:
     assert Sampler(Sampling(), 0).pick(TableRows([[0.0, 0.25, 0.0, 0.75, 0.0]])) == token
 
 
-# L's law and S's over three tokens, at two positions, and L's once more after them.
+# L's distribution and S's over three tokens, at two positions, and L's once more after them.
 P = [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.1, 0.8, 0.1]]
-Q = [law(0.2, 0.6, 0.2), law(0.1, 0.8, 0.1)]
+Q = [distribution(0.2, 0.6, 0.2), distribution(0.1, 0.8, 0.1)]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_a_kept_window_that_ends_the_text_draws_nothing_more(monkeypatch: pytest
 def test_a_broken_model_is_an_error_and_no_draw() -> None:
     broken = TableRows([[math.nan] * 3])  # the softmax of scores one of which is not finite
     sampler = Sampler(Sampling(top_p=0.8), 0)
-    for pick in (sampler.pick, sampler.propose, lambda rows: sampler.judge([1], [law(0, 1, 0)], rows)):
+    for pick in (sampler.pick, sampler.propose, lambda rows: sampler.judge([1], [distribution(0, 1, 0)], rows)):
         with pytest.raises(RunError, match="no distribution"):
             pick(broken)
 

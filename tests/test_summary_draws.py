@@ -141,7 +141,7 @@ def test_the_table_shows_the_mean_and_its_spread_and_says_so() -> None:
     text = printed(summary_of(drawn()))
     assert "100.0 ± 0.0" in text, "the baseline was drawn too"
     assert "quality: mean ± standard deviation over draws" in text
-    assert "3 draws a text" in text
+    assert "3 draws per text" in text
 
 
 def printed(summary: Summary) -> str:

@@ -1,4 +1,4 @@
-"""A trace on a terminal: who wrote what, with colours and without."""
+"""A trace on a terminal: which model generated each token, with colours and without."""
 
 from __future__ import annotations
 

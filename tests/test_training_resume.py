@@ -55,7 +55,7 @@ transformers.Trainer._save_rng_state = save_rng_state
 if __name__ == "__main__":
     trained(Path(DATA), Path(OUT), Path(INIT), **RECIPE)
 """
-# 4 batches an epoch: the run goes over several epochs, with two batches a step, and is killed in the middle of one.
+# 4 batches an epoch: the run goes over several epochs, with two batches per step, and is killed in the middle of one.
 LONG = {"steps": 7, "accumulate": 2, "rate": 3e-3}
 IN_USE = r"^--out: .*: another process is writing there; wait until it ends, or choose another --out$"
 SHARED = {"steps": 3, "processes": 2, "every": 1, "rate": 3e-3, "optimizer": "adamw", "schedule": "linear"}

@@ -1,4 +1,4 @@
-"""One model alone, one token a step: `vanilla` is the large model (the baseline), `small` the quality floor."""
+"""One model alone, one token per step: `vanilla` is the large model (the baseline), `small` the quality floor."""
 
 from __future__ import annotations
 

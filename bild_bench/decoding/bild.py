@@ -1,7 +1,7 @@
 """Big Little Decoder (Kim et al., NeurIPS 2023, arXiv 2302.07863, Algorithm 1).
 
-The small model S writes. When it is unsure it hands over to the large model L (fallback); L reads what S wrote since
-L last looked, undoes it from the first token it finds too unlikely (rollback), and adds one token of its own.
+The small model S drafts tokens. When it is unsure it hands over to the large model L (fallback): L scores all drafts
+since its last call, removes them from the first one it finds too unlikely (rollback), and adds one token of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BildSettings:
         alpha_fb: fall back when max p_S <= alpha_fb, in [0, 1]. 1 is vanilla; 0 without a cap is the small model.
         alpha_rb: roll back when -ln p_L(draft) > alpha_rb, in nats, in [0, inf]. inf never rolls back.
         max_draft: call L after this many drafts in a row all the same; None for no cap (the paper). Released code: 10.
-        first: who writes the first token: "small" (the paper) or "large" (the released code).
+        first: which model generates the first token: "small" (the paper) or "large" (the released code).
         verify_tail: let L test the last drafts before a text ends; off in the paper.
 
     Raises:

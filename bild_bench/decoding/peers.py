@@ -19,7 +19,7 @@ class AssistedSettings:
     """Where the library really reads them: from the assistant's generation_config.
 
     Args:
-        assistant_tokens: drafts a round (the library's default: 20).
+        assistant_tokens: drafts per round (the library's default: 20).
         assistant_confidence: stop drafting below this probability, in [0, 1]; 0 never (the library's default: 0.4).
 
     Raises:

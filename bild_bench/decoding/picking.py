@@ -61,11 +61,11 @@ class Picker(Protocol):
         ...
 
     def propose(self, row: Rows) -> tuple[int, Any]:
-        """A draft from a single row, and what `judge` needs to know of the law it was drawn from."""
+        """A draft from a single row, and what `judge` needs to know of the distribution it was drawn from."""
         ...
 
     def judge(self, drafts: Sequence[int], proposals: Sequence[Any], rows: Rows) -> Verdict:
-        """Which drafts the large model keeps, by the rule that leaves its own law unchanged.
+        """Which drafts the large model keeps, by the rule that leaves its own distribution unchanged.
 
         Args:
             drafts: n tokens of the small model.

@@ -69,7 +69,7 @@ class TraceStep(NamedTuple):
 
 @dataclass(slots=True)
 class Entry:
-    """One token that was put into the text while it was written; `kept` turns False when it is cut."""
+    """One token that was generated; `kept` turns False when it is cut."""
 
     position: int
     token: int

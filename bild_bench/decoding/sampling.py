@@ -1,4 +1,4 @@
-"""Drawing tokens: temperature, top-k and top-p, and the rejection rule that keeps the target's law."""
+"""Drawing tokens: temperature, top-k and top-p, and the rejection rule that keeps the target's distribution."""
 
 from __future__ import annotations
 
@@ -34,33 +34,35 @@ class Sampler:
         self._generator = torch.Generator().manual_seed(seed)
 
     def pick(self, rows: Rows, row: int = -1) -> int:
-        return self._draw(self._law(rows.probs()[row]))
+        return self._draw(self._distribution(rows.probs()[row]))
 
     def propose(self, row: Rows) -> tuple[int, Tensor]:
-        law = self._law(row.probs()[0])
-        return self._draw(law), law
+        distribution = self._distribution(row.probs()[0])
+        return self._draw(distribution), distribution
 
     def judge(self, drafts: Sequence[int], proposals: Sequence[Any], rows: Rows) -> Verdict:
         """Rejection sampling (Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2)."""
-        p = self._law(rows.probs())
+        p = self._distribution(rows.probs())
         uniform = torch.rand(len(drafts), generator=self._generator, dtype=torch.float64).tolist()
         for n, (draft, q) in enumerate(zip(drafts, proposals, strict=True)):
             if not accepted(float(p[n, draft]), float(q[draft]), uniform[n]):
                 return Verdict(n, self._draw(residual(p[n], q)))
         return Verdict(len(drafts), self._draw(p[len(drafts)]) if len(p) > len(drafts) else None)
 
-    def _law(self, probs: Tensor) -> Tensor:
+    def _distribution(self, probs: Tensor) -> Tensor:
         return warp(probs, self._sampling).cpu()
 
-    def _draw(self, law: Tensor) -> int:
-        """The token at which the cumulative law passes a uniform number; `torch.multinomial` draws one for each token.
+    def _draw(self, distribution: Tensor) -> int:
+        """The token at which the cumulative distribution passes a uniform number.
+
+        `torch.multinomial` draws one uniform number per token instead.
 
         A token without probability adds nothing to the sum, so the sum never passes anything at it.
 
         Raises:
-            RunError: the model's scores, and so the law, are not finite.
+            RunError: the model's scores, and so the distribution, are not finite.
         """
-        cumulative = law.double().cumsum(dim=-1)
+        cumulative = distribution.double().cumsum(dim=-1)
         total = float(cumulative[-1])
         if not math.isfinite(total):
             raise RunError(
@@ -98,7 +100,7 @@ def _nucleus(probs: Tensor, top_p: float) -> Tensor:
     """Which tokens are in the smallest set that reaches top_p; of equally probable ones, those of the lowest ids.
 
     A row's answer depends on nothing but the row: on ties a plain topk may decide otherwise for one row than for the
-    same one among others, and the laws of two methods would differ.
+    same one among others, and the distributions of two methods would differ.
     """
     for count in (min(_MOST_NUCLEI, probs.shape[-1]), probs.shape[-1]):
         ordered = probs.topk(count, dim=-1).values
@@ -118,7 +120,7 @@ def accepted(p: float, q: float, uniform: float) -> bool:
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:
-    """The law of the replacement after a rejection: max(0, p - q) renormalised, or p where that has no mass."""
+    """The replacement's distribution after a rejection: max(0, p - q) renormalised, or p where that has no mass."""
     rest = (p - q).clamp(min=0)
     return rest / rest.sum() if rest.sum() > 0 else p
 

@@ -1,7 +1,7 @@
 """Speculative decoding by rejection sampling (Leviathan et al. 2023, arXiv 2211.17192; Chen et al. 2023, 2302.01318).
 
 The small model S drafts a window of gamma tokens, the large model L scores them in one pass, and a rule that leaves
-L's law unchanged says how many are kept (`picking.Picker.judge`). Greedy output is vanilla's, token for token.
+L's distribution unchanged says how many are kept (`picking.Picker.judge`). Greedy output is vanilla's, token for token.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def speculative(sessions: Sessions, settings: SpeculativeSettings, limits: Limit
 
 
 def _draft(small: Session, text: Transcript, gamma: int, picker: Picker) -> list[Any]:
-    """S writes gamma tokens, fewer where the text ends; returns what the acceptance rule needs to know of each."""
+    """S drafts gamma tokens, fewer where the text ends; returns what the acceptance rule needs to know of each."""
     proposals: list[Any] = []
     while len(proposals) < gamma and not text.ended:
         row = small.extend(text.unseen(small.length)).last()

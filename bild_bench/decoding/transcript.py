@@ -19,7 +19,7 @@ class Handover(StrEnum):
 
 
 class Transcript:
-    """Tokens so far, with who wrote each and how often each model was called.
+    """Tokens so far, with the model that generated each and how often each model was called.
 
     Nothing but appends and integer additions happens here while a text is decoded.
     """

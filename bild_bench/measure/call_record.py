@@ -1,7 +1,7 @@
 """Which calls of a model a text took: sessions that note each pass, for a decoding outside all clocks.
 
-A trace tells who wrote which token, but not every method's windows and layers; the sessions see all of it, so that one
-recorder serves every method.
+A trace tells which model generated each token, but not every method's windows and layers; the sessions see all of it,
+so one recorder serves every method.
 """
 
 from __future__ import annotations

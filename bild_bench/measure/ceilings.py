@@ -1,7 +1,7 @@
-"""What this machine can do at most: bytes a second from memory, and FLOPs a second in matrix products.
+"""What this machine can do at most: bytes per second from memory, and FLOPs per second in matrix products.
 
-The two ceilings of the roofline model (Williams, Waterman and Patterson 2009): a computation of I FLOPs a byte runs at
-min(peak, I x bandwidth) FLOP/s at best.
+The two ceilings of the roofline model (Williams, Waterman and Patterson 2009): a computation of I FLOPs per byte runs
+at min(peak, I x bandwidth) FLOP/s at best.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Ceilings:
     """The machine's limits, with the threads and the dtype in use.
 
     Args:
-        bandwidth: bytes a second, reading an array far larger than the caches.
+        bandwidth: bytes per second, reading an array far larger than the caches.
         flops: FLOP/s in products of matrices in the dtype; see `peak_flops`.
         array_bytes: the array's size.
-        resident: model's role -> bytes a second reading an array of the size of its decoder's weights, over and over:
+        resident: model's role -> bytes per second reading an array of the size of its decoder's weights, over and over:
             a small model stays in the caches, and is not held to the memory's bandwidth.
     """
 
@@ -61,7 +61,7 @@ def measure_ceilings(device: str, dtype: str, weights: dict[str, int], array_byt
 
 
 def read_bandwidth(device: str, size: int) -> float:
-    """Bytes a second of summing a float32 array of so many bytes; the best of several tries.
+    """Bytes per second of summing a float32 array of this many bytes; the best of several tries.
 
     On a CPU by torch and by compiled code, which reads caches faster; the faster counts.
     """

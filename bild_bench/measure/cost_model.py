@@ -16,7 +16,7 @@ MODELLED = frozenset({"vanilla", "small", "bild", "speculative", "oracle"})
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds a call, as calibrated.
+    """Seconds per call, as calibrated.
 
     Args:
         small: one row of S; None where S was not calibrated.
@@ -94,7 +94,7 @@ def read_costs(calibration: Mapping[str, Any]) -> Costs | None:
 def predict(costs: Costs, texts: Sequence[Calls]) -> Predicted | None:
     """What these texts should take; None where a model is called that was not calibrated.
 
-    Rows a call are a text's average: the cost is close to linear between the calibrated rows, so that the average
+    Rows per call are a text's average: the cost is close to linear between the calibrated rows, so that the average
     stands for the single calls.
     """
     small_calls = sum(text.small_calls for text in texts)

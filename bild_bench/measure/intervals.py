@@ -39,7 +39,7 @@ def ratio_of_sums(
     the weight of a long one.
 
     Args:
-        numerator: shape (texts,), one figure a text, at least 0, any unit.
+        numerator: shape (texts,), one figure per text, at least 0, any unit.
         denominator: shape (texts,), the same texts in the same order, at least 0.
         seed: the same seed and data give the same interval.
         resamples: bootstrap resamples.
@@ -119,7 +119,7 @@ def _draw_counts(rng: np.random.Generator, resamples: int, texts: int) -> Floats
 def _one_figure_a_text(field: str, values: ArrayLike) -> Floats:
     figures = np.asarray(values, dtype=np.float64)
     if figures.ndim != 1 or figures.size == 0:
-        raise DataError(field, figures.shape, "must be one figure a text, at least one", "give the finished texts")
+        raise DataError(field, figures.shape, "must be one figure per text, at least one", "give the finished texts")
     wrong = figures[~(np.isfinite(figures) & (figures >= 0))]
     if wrong.size:
         raise DataError(field, float(wrong[0]), "must be finite and at least 0", "leave out texts that failed")

@@ -3,7 +3,7 @@
 The analysis is that of Kim et al. 2023 (BiLD, arXiv 2302.07863, section 3.1): one token at a time a model reads all its
 weights for two operations each, so latency follows bytes and not FLOPs; a block of tokens reads them once.
 
-Counted: matrix products, two FLOPs a multiply-add; every weight matrix once a call, and keys and values read and
+Counted: matrix products, two FLOPs per multiply-add; every weight matrix once per call, and keys and values read and
 written. Left out: norms, softmax, activation functions, biases, position biases and the activations between products,
 which stay in the caches.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from bild_bench.errors import DataError
 
-# Encoder-decoders whose layers are those of T5 (own width a head, gate or not), and of BART (heads split d_model).
+# Encoder-decoders whose layers are those of T5 (own width per head, gate or not), and of BART (heads split d_model).
 T5_TYPES = ("t5", "mt5", "umt5")
 BART_TYPES = (
     *("bart", "mbart", "marian", "pegasus", "blenderbot", "blenderbot-small"),
@@ -27,7 +27,7 @@ _BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 
 @dataclass(frozen=True)
 class Stack:
-    """Layers of one kind. inner: heads x width a head; gated: the feed-forward layer has a second input matrix."""
+    """Layers of one kind. inner: heads x width per head; gated: the feed-forward layer has a second input matrix."""
 
     layers: int
     inner: int
@@ -79,7 +79,7 @@ class Work:
 
     @property
     def intensity(self) -> float | None:
-        """Arithmetic intensity, FLOPs a byte; None where nothing was moved."""
+        """Arithmetic intensity, FLOPs per byte; None where nothing was moved."""
         return self.flops / self.bytes if self.bytes else None
 
 

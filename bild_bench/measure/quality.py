@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Metric = Literal["bleu", "rougeL", "rougeLsum"]
 METRICS: tuple[Metric, ...] = ("bleu", "rougeL", "rougeLsum")
 
-# Points of a sweep share most of their texts with the baseline: a text is scored once, however many points wrote it.
+# Points of a sweep share most of their texts with the baseline: a text is scored once for all of them.
 _TEXTS_REMEMBERED = 65_536
 
 
@@ -37,7 +37,7 @@ def score(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequen
     """The corpus score of hypotheses against references.
 
     BLEU pools its n-gram counts over the corpus. ROUGE is the mean over texts of F1 (the best reference of each text),
-    with the stemmer. ROUGE-Lsum has one sentence a line: lines that a text already has are kept, else it is split.
+    with the stemmer. ROUGE-Lsum has one sentence per line: lines that a text already has are kept, else it is split.
     rouge-score reads only a-z and 0-9, so ROUGE is for English: an umlaut splits a word, other scripts score 0.
 
     Args:
@@ -75,7 +75,7 @@ def text_statistics(metric: Metric, hypotheses: Sequence[str], references: Seque
 
 
 def sentences_on_lines(text: str) -> str:
-    """The text with one sentence a line. Lines that it has already are kept: CNN/DailyMail's highlights do."""
+    """The text with one sentence per line. Lines that it has already are kept: CNN/DailyMail's highlights do."""
     import sentencex
 
     text = text.strip()

@@ -1,4 +1,4 @@
-"""The text of every token of a trace, in the context it was written in."""
+"""The text of every token of a trace, in the context it was generated in."""
 
 from __future__ import annotations
 

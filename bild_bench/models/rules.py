@@ -140,7 +140,7 @@ def read_rules(config: Any, vocabulary: int, name: str) -> GenerationRules:
         rule: value for rule, value in found.items() if value not in (None, 0, []) or _is_token(rule, value)
     }
     if "bad_words_ids" in applied:
-        # The library refuses to ban an id that has no score; one that is masked can never be written anyway.
+        # The library refuses to ban an id that has no score; one that is masked can never be generated anyway.
         words = [word for word in applied.pop("bad_words_ids") if max(word) < vocabulary]
         applied |= {"bad_words_ids": words} if words else {}
     for rule in ("forced_bos_token_id", "forced_eos_token_id"):

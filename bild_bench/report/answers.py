@@ -169,14 +169,14 @@ def _predicted(costs: Costs, rows: pd.DataFrame) -> tuple[float, float] | None:
 
 
 def tokens_fed(trace: Sequence[Mapping[str, Any]] | None, written: int) -> int:
-    """How many tokens L was given over a text: the start token, and all that was written before L's last own token.
+    """How many tokens L was given over a text: the start token, and all that was generated before L's last own token.
 
     Drafts after that were accepted unseen. A last pass that only checks the tail is not told by a trace and not
     counted.
 
     Args:
-        trace: the text's steps in the order in which they were written; without one all that was written counts.
-        written: tokens that were ever put into the text.
+        trace: the text's steps in the order in which they were generated; without one all tokens count.
+        written: tokens that were ever generated, those rolled back included.
     """
     if trace is None or len(trace) == 0:
         return written

@@ -55,7 +55,7 @@ def cautions(group: Group, samples: Samples) -> list[str]:
 def drift(rows: pd.DataFrame) -> float | None:
     """How much slower the baseline was in the last third of the run than in the first: 0.1 for a tenth.
 
-    By decode seconds a generated token, since later texts may be longer. None with fewer than 12 texts or where a
+    By decode seconds per generated token, since later texts may be longer. None with fewer than 12 texts or where a
     figure is unknown.
 
     Args:

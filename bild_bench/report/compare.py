@@ -183,7 +183,7 @@ def _notes(one: _Candidate, two: _Candidate, shared: int, same_machine: bool) ->
         if run.environment_after.get("busy") is not None:
             found.append(f"{name}: {run.environment_after['busy']}")
         if run.configuration.get("draws", 1) > 1:
-            found.append(f"{name} has several draws a text: quality is that of the first")
+            found.append(f"{name} has several draws per text: quality is that of the first")
     return found
 
 

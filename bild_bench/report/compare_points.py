@@ -56,7 +56,7 @@ class PointPair:
     """A point that both sets have.
 
     texts: decoded well in both. failed_a, failed_b: rows that failed, on shared texts. identical_pct: the share of
-    texts and draws with the same token ids. ms_per_token_a, ms_per_token_b: decode milliseconds a generated token.
+    texts and draws with the same token ids. ms_per_token_a, ms_per_token_b: decode milliseconds per generated token.
     settings: fields of the method's settings that differ, though the label is the same: name -> A's and B's value.
     """
 

@@ -1,4 +1,4 @@
-"""What the large model corrects: where it cuts the small model's text, and what it writes instead.
+"""What the large model corrects: where it cuts the small model's text, and what it generates instead.
 
 Read off the traces alone, which hold every token ever put into a text, in that order: drafts that were cut are
 followed by the large model's token at the place of the first of them.
@@ -31,7 +31,7 @@ class Corrections:
     """Sums over a point's texts.
 
     texts: with a trace. tokens: in the final texts, by quarter of their own text. rollbacks: cuts, by the quarter of
-    the first token cut. handovers: tokens that the large model wrote without a cut, likewise.
+    the first token cut. handovers: tokens that the large model generated without a cut, likewise.
     word_starts, continuations: first tokens cut that begin a word, or go on with one (a full stop after a word goes on
     with it); None without pieces. pairs: the most frequent first, ties in the order of first occurrence.
     discarded: drafts cut. drafted_twice: of these, those that the small model put at the same place again later on.

@@ -26,7 +26,7 @@ class Findings:
 
 
 def frame(collected: Collected) -> pd.DataFrame:
-    """One row a point: where it is from, its group and settings, then the columns of summary.parquet.
+    """One row per point: where it is from, its group and settings, then the columns of summary.parquet.
 
     settings: JSON. front: whether on its group's strict front. pruned: why it takes no part, or missing.
     """
@@ -53,7 +53,7 @@ def to_strict_json(collected: Collected, findings: list[Findings]) -> dict[str, 
     """Everything as strict JSON values: unknown is null, an infinite setting the string "inf".
 
     Args:
-        findings: one a group, in the same order.
+        findings: one per group, in the same order.
     """
     groups = []
     for group, found in zip(collected.groups, findings, strict=True):

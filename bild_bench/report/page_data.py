@@ -41,7 +41,7 @@ def group_data(group: Group, *, bytes_for_texts: int, **questions: Any) -> dict[
         bytes_for_texts: most that the traces of its texts may take as JSON.
 
     Returns:
-        title, heading; facts: [name, value] pairs; points: one a row of the table; charts: Vega-Lite specifications;
+        title, heading; facts: [name, value] pairs; points: one per row of the table; charts: Vega-Lite specifications;
         texts: see `page_texts.texts_of`; corrections: label -> figures; records: see `page_record.records`; answers;
         warnings, damaged samples among them.
     """

@@ -1,4 +1,4 @@
-"""The texts of the page's drill-down: source, references, and every point's output with who wrote each token.
+"""The texts of the page's drill-down: source, references, and every point's output, with the model behind each token.
 
 A trace of a text by thirty points is a thousand tokens, and a page must open in a moment: piece texts are kept once in
 a table, and where the traces would still be too many, an even spread of the texts is shown.

@@ -106,7 +106,9 @@ def _encoder_line(point: Mapping[str, Any]) -> str:
     timing = point["timing"]
     measured, predicted = (timing[f"{name}_encode_ms_per_text"] for name in ("measured", "predicted"))
     model = _ALONE[point["method"]]
-    return f"{model} encoder: {measured:.2f} ms a text, predicted {predicted:.2f} ({timing['encode_error_pct']:+.1f} %)"
+    return (
+        f"{model} encoder: {measured:.2f} ms per text, predicted {predicted:.2f} ({timing['encode_error_pct']:+.1f} %)"
+    )
 
 
 def _misses(error: float | None) -> bool:

@@ -108,7 +108,7 @@ def regressions(comparison: Comparison, limits: Limits) -> list[Regression]:
 
 
 def untested(comparison: Comparison, limits: Limits) -> list[str]:
-    """What was asked for and cannot be told, one line a point: a gate must not pass in silence what it did not see."""
+    """Losses that were asked about but cannot be tested, one line per point: a gate must not pass them in silence."""
     lines = []
     for section in comparison.sections:
         for point in section.points:

@@ -1,4 +1,4 @@
-"""The roofline plot (Williams, Waterman and Patterson 2009): FLOP/s reached against FLOPs a byte, below ceilings."""
+"""The roofline plot (Williams, Waterman and Patterson 2009): FLOP/s reached against FLOPs per byte, below ceilings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def roofline(profile: Mapping[str, Any]) -> Spec:
         "height": _SIZE[1],
         "data": {"values": rows},
         "encoding": {
-            "x": _axis("intensity", "FLOPs a byte", x_range, "~g"),
+            "x": _axis("intensity", "FLOPs per byte", x_range, "~g"),
             "y": _axis("achieved", "FLOP/s", y_range, "~s"),
         },
         "layer": [_roof_lines(roofs), _marks(), *_labels(rows, x_range, y_range)],
@@ -140,7 +140,7 @@ def _pixel(value: float, span: Range, size: int) -> float:
 
 
 def _tooltip(mark: Mapping[str, Any]) -> str:
-    return f"{mark['label']}: {mark['intensity']:.2f} FLOPs a byte, {_gigas(mark['achieved'])}FLOP/s"
+    return f"{mark['label']}: {mark['intensity']:.2f} FLOPs per byte, {_gigas(mark['achieved'])}FLOP/s"
 
 
 def _gigas(value: float) -> str:

@@ -53,7 +53,7 @@ class PointSummary:
     generated token over the point's, length_ratio is generated tokens over the baseline's, and identical_pct is the
     share of texts whose ids equal the baseline's.
 
-    Over all ok rows: ms_per_token is decode milliseconds a generated token; fallback_pct counts fallbacks and
+    Over all ok rows: ms_per_token is decode milliseconds per generated token; fallback_pct counts fallbacks and
     cap_handovers, low_confidence_pct fallbacks alone; small_share_pct and large_share_pct say who chose the tokens;
     average_exit_layer is the mean layer, from 1, at which a token was decided, for methods that leave early.
 
@@ -121,7 +121,7 @@ def summarise(experiment: Experiment) -> Summary:
 
 
 def summary_frame(summary: Summary) -> pd.DataFrame:
-    """The summary as a flat table, one row a point: the columns of summary.parquet.
+    """The summary as a flat table, one row per point: the columns of summary.parquet.
 
     A score becomes quality_value, quality_metric and quality_signature; an estimate x becomes x, x_low and x_high.
     Counts are Int64 and figures Float64, since both can be missing.

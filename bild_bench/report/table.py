@@ -44,7 +44,7 @@ _CELLS: dict[str, Callable[[PointSummary], str]] = {
 
 
 def render(summary: Summary, run: RunRecord, columns: tuple[str, ...] | None = None, *, note: bool = True) -> Table:
-    """One row a point, with columns out of SPEED, TOKENS and EXIT; all that apply where None are given.
+    """One row per point, with columns out of SPEED, TOKENS and EXIT; all that apply where None are given.
 
     Speed-ups read "1.43x [1.38, 1.49]": the paired figure, total or decoding only, and its 95 % interval.
 
@@ -124,7 +124,7 @@ def caption_of(summary: Summary, run: RunRecord) -> str:
     if threads is not None:
         parts.append(_counted(threads, "thread"))
     if draws > 1:
-        parts.append(f"{draws} draws a text")
+        parts.append(f"{draws} draws per text")
     signatures = sorted({point.quality.signature for point in summary.points if point.quality is not None})
     meaning = ["speed-ups: paired with the baseline, total and decoding only, [95 % interval]"]
     if any(point.quality_spread is not None for point in summary.points):

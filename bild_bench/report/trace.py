@@ -1,4 +1,4 @@
-"""A text's trace for a terminal: who wrote which token, and what was rolled back."""
+"""A text's trace for a terminal: which model generated each token, and what was rolled back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def coloured(pieces: Collection[WrittenPiece], *, plain: bool) -> Text:
     """The text with every token marked, a legend below.
 
     Args:
-        pieces: every token ever written, in that order.
+        pieces: every token ever generated, in that order.
         plain: mark with brackets and tildes and not with colours.
     """
     from rich.text import Text
@@ -42,7 +42,7 @@ def coloured(pieces: Collection[WrittenPiece], *, plain: bool) -> Text:
 
 
 def counted(counters: Counters) -> str:
-    """Who wrote how many tokens, and how often the large model was asked, in one line."""
+    """How many tokens each model generated, and how often the large model was called, in one line."""
     c = counters
     if c.generated is None:
         return "the number of tokens is not known"

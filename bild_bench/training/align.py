@@ -1,4 +1,4 @@
-"""Alignment: a small model fine-tuned on what a large one writes (BiLD's "model prediction alignment")."""
+"""Alignment: a small model fine-tuned on a large one's outputs (BiLD's "model prediction alignment")."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _of_paper(task: str) -> dict[str, Setting]:
             "constant",
             scripts if name in ("iwslt", "cnn") else f"as for the other tasks; {scripts} leaves it",
         ),
-        "batch_texts": (8, f"{scripts}: 8 texts, 2 batches a step"),
+        "batch_texts": (8, f"{scripts}: 8 texts, 2 batches per step"),
         "accumulate": (2, scripts),
         "steps": (steps, scripts),
         "every": (10_000, scripts),

@@ -20,13 +20,13 @@ from bild_bench.models.special_ids import read_special_ids, vocabulary_of
 
 @dataclass(frozen=True)
 class Large:
-    """The model that writes the targets.
+    """The model that generates the targets.
 
     Args:
         model: the library's, in float32.
         tokenizer: its tokenizer.
         ends: ids that end a text.
-        surplus: ids that the model scores and its tokenizer does not have; they are never written.
+        surplus: ids that the model scores and its tokenizer does not have; they are never generated.
     """
 
     model: Any
@@ -57,7 +57,7 @@ def load_large(name: str, announce: Callable[[str], None]) -> Large:
 
 
 def greedy(large: Large, sources: Sequence[Sequence[int]], limit: int, budget: int) -> list[list[int]]:
-    """What the model writes for each source, in the order of the sources.
+    """What the model generates for each source, in the order of the sources.
 
     Args:
         sources: ids with their end token.

@@ -27,10 +27,10 @@ _FREE = ("max_time",)
 
 @dataclass(frozen=True)
 class Calibration:
-    """Targets that a large model writes, in place of the references (BiLD's "model prediction alignment").
+    """Targets that a large model generates, in place of the references (BiLD's "model prediction alignment").
 
     Args:
-        large: folder or hub id of the model that writes them.
+        large: folder or hub id of the model that generates them.
         share: of the training texts that it decodes, above 0 to 1.
         decode_batch: tokens of one batch that it decodes: of the sources with padding, and the limit of the targets.
 

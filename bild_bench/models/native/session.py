@@ -1,4 +1,4 @@
-"""The native session: a T5's encoder as one compiled call and its decoder as one a step, on the CPU in float32."""
+"""The native session: a T5's encoder as one compiled call and its decoder as one per step, on the CPU in float32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// One text at a time: what each point wrote, token by token.
+// One text at a time: what each point generated, token by token.
 const KINDS = { S: "small", L: "large", x: "cut" };
 // An end token and its like, by how tokenizers name them.
 const SPECIAL = /^<\|?\/?[\w-]+\|?>$/;

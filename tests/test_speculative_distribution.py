@@ -1,4 +1,4 @@
-"""The sampled law of speculative decoding is the target's: every sequence's probability against how often it is drawn.
+"""Speculative decoding samples from the target distribution: each sequence's probability against how often it is drawn.
 
 The statistic is Pearson's. Its tail probability needs no table and no further package: a chi-square variable with k
 degrees of freedom exceeds x with probability Q(k/2, x/2), the regularised upper incomplete gamma function, which is
@@ -47,13 +47,13 @@ def tail(statistic: float, freedom: int) -> float:
     return float(torch.special.gammaincc(*halves))
 
 
-def p_value(drawn: Counter[Sequence], law: dict[Sequence, float]) -> float:
-    """How likely the target's law is to give counts at least as far from it; cells expected below 5 are pooled."""
-    assert sum(law.values()) == pytest.approx(1)
-    if not set(drawn) <= set(law):
+def p_value(drawn: Counter[Sequence], distribution: dict[Sequence, float]) -> float:
+    """The probability of counts at least as far from the target distribution; cells expected below 5 are pooled."""
+    assert sum(distribution.values()) == pytest.approx(1)
+    if not set(drawn) <= set(distribution):
         return 0.0  # what cannot be drawn was drawn
     draws = drawn.total()
-    cells = [(drawn[sequence], draws * share) for sequence, share in law.items() if draws * share >= 5]
+    cells = [(drawn[sequence], draws * share) for sequence, share in distribution.items() if draws * share >= 5]
     seen, expected = draws - sum(cell[0] for cell in cells), draws - sum(cell[1] for cell in cells)
     if expected > 1e-6:
         cells.append((seen, expected))
@@ -75,7 +75,7 @@ def warped_by_hand(row: list[float]) -> list[float]:
 
 
 def enumerated(row_of: Callable[[Sequence], list[float]], ends: Iterable[int]) -> dict[Sequence, float]:
-    """The target's law: the probability of every text, from its warped rows by the tokens before."""
+    """The target's distribution: the probability of every text, from its warped rows by the tokens before."""
     finished: dict[Sequence, float] = {}
     open_texts: dict[Sequence, float] = {(): 1.0}
     while open_texts:
@@ -142,18 +142,18 @@ def target() -> dict[Sequence, float]:
 
 
 @pytest.mark.parametrize("gamma", [1, 2, 4])
-def test_the_law_is_the_large_models(gamma: int) -> None:
-    law = target()
-    assert any(text[-1] == END and len(text) < LENGTH for text in law)
-    assert p_value(drawn_texts(SMALL, LARGE, gamma), law) > 0.001
+def test_the_distribution_is_the_large_models(gamma: int) -> None:
+    distribution = target()
+    assert any(text[-1] == END and len(text) < LENGTH for text in distribution)
+    assert p_value(drawn_texts(SMALL, LARGE, gamma), distribution) > 0.001
 
 
 @pytest.mark.parametrize("gamma", [1, 2, 4])
-def test_the_law_is_the_large_models_where_it_drafts_itself(gamma: int) -> None:
+def test_the_distribution_is_the_large_models_where_it_drafts_itself(gamma: int) -> None:
     assert p_value(drawn_texts(LARGE, LARGE, gamma, draws=10_000), target()) > 0.001
 
 
-def test_texts_with_seeds_of_their_own_have_the_law_too() -> None:
+def test_texts_with_seeds_of_their_own_have_the_distribution_too() -> None:
     # As in an experiment: a fresh picker for each draw.
     where, how = limits(LENGTH), SpeculativeSettings(2)
     small, large = tabled(SMALL), tabled(LARGE)
@@ -166,7 +166,7 @@ def test_texts_with_seeds_of_their_own_have_the_law_too() -> None:
     assert p_value(drawn, target()) > 0.001
 
 
-def test_vanilla_has_the_law_by_the_same_yardstick() -> None:
+def test_vanilla_has_the_distribution_by_the_same_yardstick() -> None:
     picker, where, large = Sampler(HOW, seed=12), limits(LENGTH), tabled(LARGE)
     drawn = Counter(vanilla(Sessions(FastSession(large)), AloneSettings(), where, picker).tokens for _ in range(10_000))
     assert p_value(drawn, target()) > 0.001
@@ -200,7 +200,7 @@ def test_warping_the_two_models_differently_is_found_out(monkeypatch: pytest.Mon
     assert p_value(drawn_texts(SMALL, LARGE, 2, draws=10_000), target()) < 1e-6
 
 
-def test_the_law_of_real_models(tmp_path: Path) -> None:
+def test_the_distribution_of_real_models(tmp_path: Path) -> None:
     shape = {"vocab_size": VOCABULARY, "num_layers": 1, "num_decoder_layers": 1, "d_model": 8}
     for role, seed in (("large", 5), ("small", 6)):
         save_tokenizer(save_t5(tmp_path / role, seed=seed, **shape).parent / role, PIECES[:VOCABULARY])
@@ -212,15 +212,15 @@ def test_the_law_of_real_models(tmp_path: Path) -> None:
         rows: Any = pair.session("large", encoded["large"], where).extend([where.start_id, *prefix]).last()
         return rows.probs()[0].tolist()
 
-    law = enumerated(row_of, where.end_ids)
+    distribution = enumerated(row_of, where.end_ids)
     picker, how = Sampler(HOW, seed=13), SpeculativeSettings(2)
     drawn = Counter(
         method.decode(open_sessions(pair, method, how, source, encoded, where), how, where, picker).tokens
         for _ in range(1_000)
     )
-    assert p_value(drawn, law) > 0.001
-    # The pair is no trivial one: the small model alone has quite another law.
-    assert p_value(_small_alone(pair, encoded, where, 1_000), law) < 1e-6
+    assert p_value(drawn, distribution) > 0.001
+    # The pair is no trivial one: the small model alone has quite another distribution.
+    assert p_value(_small_alone(pair, encoded, where, 1_000), distribution) < 1e-6
 
 
 def _small_alone(pair: Any, encoded: Any, where: Limits, draws: int) -> Counter[Sequence]:
