@@ -171,17 +171,6 @@ def test_a_text_by_text_loss_is_significant_and_one_lucky_text_is_not(metric: st
     assert unclear.p_value > 0.05
 
 
-def test_sacrebleus_own_test_is_the_one_for_bleu_and_is_signed() -> None:
-    base = _rows(REFERENCES, REFERENCES)
-    other = _rows([text.replace("list", "row") for text in REFERENCES], REFERENCES)
-
-    found = quality_significance("bleu", 0, base, other, [str(n) for n in range(7)])
-
-    assert found is not None
-    assert "sacreBLEU" in found.test
-    assert "bs:1000" in found.test
-
-
 def test_one_text_allows_no_test_and_no_text_no_figure() -> None:
     base, other = _rows(REFERENCES[:1], REFERENCES[:1]), _rows(["the list"], REFERENCES[:1])
 

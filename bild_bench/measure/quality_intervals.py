@@ -4,16 +4,25 @@ Evaluation). Corpus scores come from sums of each text's statistics, so that a r
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bild_bench.measure.intervals import Floats, percentile_interval, resampled_sums
+from bild_bench.measure.intervals import (
+    Difference,
+    Floats,
+    centred_test,
+    percentile_interval,
+    resampled_sums,
+)
 from bild_bench.measure.quality import Metric, text_statistics
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
+
+# Text ids, the baseline's outputs, the point's, and references.
+PairedDraw = tuple[Sequence[Hashable], Sequence[str], Sequence[str], Sequence[Sequence[str]]]
 
 
 def quality_interval(
@@ -56,17 +65,36 @@ def mean_quality_interval(
     Raises:
         DataError, UsageError: as `quality_interval`.
     """
-    place = {name: row for row, name in enumerate(dict.fromkeys(name for names, _, _ in draws for name in names))}
-    blocks = []
-    for names, hypotheses, references in draws:
-        statistics = text_statistics(metric, hypotheses, references)
-        block = np.zeros((len(place), statistics.shape[1] + 1))
-        # The last column counts texts: a resample may hold more or fewer of a draw that lacks some.
-        block[[place[name] for name in names]] = np.column_stack([statistics, np.ones(len(names))])
-        blocks.append(block)
-    sums = np.split(resampled_sums(np.hstack(blocks), seed=seed, resamples=resamples), len(draws), axis=1)
-    values = np.mean([_corpus_values(metric, part[:, :-1], part[:, -1]) for part in sums], axis=0)
+    place = _places(draws)
+    blocks = [_block(metric, place, names, hypotheses, references) for names, hypotheses, references in draws]
+    values = _mean_values(metric, blocks, resampled_sums(np.hstack(blocks), seed=seed, resamples=resamples))
     return percentile_interval(values, texts=len(place), level=level)
+
+
+def paired_quality_test(
+    metric: Metric, draws: Sequence[PairedDraw], *, seed: int, resamples: int = 1000, level: float = 0.95
+) -> Difference:
+    """How much better than the baseline, in points of the metric, with its interval and p-value (`centred_test`).
+
+    Both systems are resampled together, so texts that are hard for both do not widen the interval (Koehn 2004, paired
+    bootstrap resampling). Signed differences are what is centred: the test of Koehn's that sacreBLEU has centres their
+    absolute values, and so may call a difference significant whose interval holds 0.
+
+    Args:
+        draws: for each draw its texts' ids, the baseline's and the point's hypotheses, and references; the difference
+            is the mean over draws of each draw's. A text is resampled with all its draws.
+
+    Raises:
+        DataError, UsageError: as `quality_interval`.
+    """
+    place = _places(draws)
+    base = [_block(metric, place, names, before, references) for names, before, _, references in draws]
+    other = [_block(metric, place, names, after, references) for names, _, after, references in draws]
+    both = np.hstack([*base, *other])
+    sums = np.vstack([both.sum(axis=0), resampled_sums(both, seed=seed, resamples=resamples)])
+    halves = np.split(sums, 2, axis=1)
+    differences = _mean_values(metric, other, halves[1]) - _mean_values(metric, base, halves[0])
+    return centred_test(float(differences[0]), differences[1:], texts=len(place), level=level)
 
 
 def paired_quality_difference(
@@ -79,27 +107,41 @@ def paired_quality_difference(
     resamples: int = 1000,
     level: float = 0.95,
 ) -> tuple[float, float, float]:
-    """How much better than the baseline: (difference, low, high) in points, positive where `hypotheses` score higher.
-
-    Both systems are resampled together, so texts that are hard for both do not widen the interval (Koehn 2004, paired
-    bootstrap resampling). With one text low and high are NaN.
+    """`paired_quality_test` of one draw: (difference, low, high) in points, positive where `hypotheses` score higher.
 
     Raises:
         DataError, UsageError: as `quality_interval`.
     """
-    base = text_statistics(metric, base_hypotheses, references)
-    other = text_statistics(metric, hypotheses, references)
-    texts, columns = base.shape
+    one = [(range(len(hypotheses)), base_hypotheses, hypotheses, references)]
+    found = paired_quality_test(metric, one, seed=seed, resamples=resamples, level=level)
+    return found.value, found.low, found.high
 
-    def difference(sums: Floats) -> Floats:
-        count = np.full(len(sums), float(texts))
-        return _corpus_values(metric, sums[:, columns:], count) - _corpus_values(metric, sums[:, :columns], count)
 
-    both = np.hstack([base, other])
-    low, high = percentile_interval(
-        difference(resampled_sums(both, seed=seed, resamples=resamples)), texts=texts, level=level
-    )
-    return float(difference(both.sum(axis=0)[None])[0]), low, high
+def _places(draws: Sequence[tuple[Sequence[Hashable], *tuple[Any, ...]]]) -> dict[Hashable, int]:
+    """The row of each text that some draw has."""
+    return {name: row for row, name in enumerate(dict.fromkeys(name for names, *_ in draws for name in names))}
+
+
+def _block(
+    metric: Metric,
+    place: Mapping[Hashable, int],
+    names: Sequence[Hashable],
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+) -> Floats:
+    """A draw's statistics, shape (texts, columns): 0 where it lacks a text."""
+    statistics = text_statistics(metric, hypotheses, references)
+    block = np.zeros((len(place), statistics.shape[1] + 1))
+    # The last column counts texts: a resample may hold more or fewer of a draw that lacks some.
+    block[[place[name] for name in names]] = np.column_stack([statistics, np.ones(len(names))])
+    return block
+
+
+def _mean_values(metric: Metric, blocks: Sequence[Floats], sums: Floats) -> Floats:
+    """The mean over draws of their corpus scores, shape (rows,), from sums of their blocks side by side."""
+    parts = np.split(sums, len(blocks), axis=1)
+    values: Floats = np.mean([_corpus_values(metric, part[:, :-1], part[:, -1]) for part in parts], axis=0)
+    return values
 
 
 def _corpus_values(metric: Metric, sums: Floats, texts: Floats) -> Floats:
