@@ -46,9 +46,10 @@ class Choice:
 
     Args:
         max_drop: points of quality that it was allowed to lose on the validation texts.
-        point: what was chosen.
+        point: what was chosen; vanilla where every point within the drop is slower on the validation texts.
         on_validation, on_test: its figures on either texts; those on the validation texts are in-sample.
         difference: quality minus vanilla's on the test texts; None where no text was decoded by both.
+        slower: where vanilla was chosen, the fastest other point within the drop, by its validation figures.
     """
 
     max_drop: float
@@ -56,6 +57,7 @@ class Choice:
     on_validation: PointSummary
     on_test: PointSummary
     difference: Significance | None
+    slower: PointSummary | None = None
 
     @property
     def held(self) -> bool | None:
@@ -86,6 +88,8 @@ class Tuned:
 
 def choose_point(points: Sequence[PointSummary], max_drop: float) -> PointSummary | None:
     """The fastest point, by decoding speed-up, whose quality is at least the baseline's minus `max_drop`.
+
+    Never the baseline: whether what is found is faster than that is for the caller to see.
 
     Of equally fast ones the one of higher quality. A point counts only where it decoded every text that the baseline
     decoded: a score over fewer texts is no match for one over all. None where no point qualifies.
@@ -140,12 +144,12 @@ def tune(
     measure = partial(_measure, request, announce=announce, track=track)
     first = measure(with_baseline(points), sides[0], directory / "validation")
     picked = _picked(first, points, max_drops)
-    tested = with_baseline(list(dict.fromkeys(point for point, _ in picked.values())))
+    tested = with_baseline(list(dict.fromkeys(point for point, *_ in picked.values())))
     second = measure(tested, sides[1], directory / "test")
     figures = dict(zip(tested, second.summary.points, strict=True))
     choices = tuple(
-        Choice(drop, point, before, figures[point], _difference(second, figures[point]))
-        for drop, (point, before) in picked.items()
+        Choice(drop, point, before, figures[point], _difference(second, figures[point]), slower)
+        for drop, (point, before, slower) in picked.items()
     )
     warnings = _warnings(first, second, choices, shared)
     return Tuned(directory, first, second, choices, tuple(sorted(set(max_drops) - picked.keys())), shared, warnings)
@@ -186,8 +190,9 @@ def _directory(
 def _measure(
     request: Request, points: Sequence[Point], texts: Texts, out: Path, *, announce: Announce, track: Track
 ) -> Measured:
-    count = "1 point" if len(points) == 2 else f"{len(points) - 1} points"
-    announce(f"{out.name}: {count} beside vanilla on {texts.data} ({texts.split})")
+    counts = {1: "vanilla alone", 2: "1 point beside vanilla"}
+    count = counts.get(len(points), f"{len(points) - 1} points beside vanilla")
+    announce(f"{out.name}: {count} on {texts.data} ({texts.split})")
     asked = replace(request, data=texts.data, split=texts.split, limit=texts.limit, out=out)
     experiment = results.read(run_experiment(asked, points, announce=announce, track=track))
     return Measured(experiment, summarise(experiment))
@@ -195,11 +200,22 @@ def _measure(
 
 def _picked(
     measured: Measured, points: Sequence[Point], max_drops: Sequence[float]
-) -> dict[float, tuple[Point, PointSummary]]:
-    """The chosen point of each drop, with its figures; drops for which none qualified are left out."""
+) -> dict[float, tuple[Point, PointSummary, PointSummary | None]]:
+    """The chosen point of each drop, its figures, and a point that is slower than vanilla, which then is the choice.
+
+    Drops for which no point qualified are left out.
+    """
     of_summary = dict(zip((found.point_id for found in measured.summary.points), with_baseline(points), strict=True))
-    chosen = {drop: choose_point(measured.summary.points, drop) for drop in max_drops}
-    picked = {drop: (of_summary[found.point_id], found) for drop, found in chosen.items() if found is not None}
+    picked: dict[float, tuple[Point, PointSummary, PointSummary | None]] = {}
+    for drop in max_drops:
+        found = choose_point(measured.summary.points, drop)
+        if found is None:
+            continue
+        speed = found.speedup_decoding
+        if speed is not None and speed.value < 1:
+            picked[drop] = (of_summary[measured.baseline.point_id], measured.baseline, found)
+        else:
+            picked[drop] = (of_summary[found.point_id], found, None)
     if not picked:
         raise _nothing_qualifies(measured, max_drops)
     return picked

@@ -25,6 +25,7 @@ from bild_bench.report.answers import (
 )
 from bild_bench.report.cautions import COLUMNS, cautions, drift
 from bild_bench.report.collect import collect
+from bild_bench.report.export import say
 from bild_bench.report.significance import quality_significance
 from tests.made_reports import experiment, grid, only_group
 from tests.made_results import BASELINE, POINT, made_sample, two_texts
@@ -36,7 +37,9 @@ def test_the_fastest_point_within_a_drop_is_chosen(tmp_path: Path) -> None:
     grid(tmp_path / "x", [(0.5, 1.0, 1.0), (0.5, 2.0, 2.0), (0.9, 1.0, 0.5)])
     group = only_group(tmp_path)
 
-    assert best_within(group, 21.0) is None
+    nothing_else = best_within(group, 21.0)
+    assert nothing_else is not None
+    assert nothing_else.label == "vanilla"
     found = best_within(group, 21.5)
     assert found is not None
     assert found.label == "bild fb=0.9 rb=1"
@@ -66,12 +69,42 @@ def test_the_best_quality_at_a_speed_up_counts_that_speed_up_itself(tmp_path: Pa
     assert best_quality_at(group, 3.01) is None
 
 
+def test_vanilla_answers_where_every_other_point_is_slower_or_loses_more(tmp_path: Path) -> None:
+    # Both score 21.43 below vanilla, whose texts take 4.5 s; theirs take 1.2 s and 0.3 s times the last figure.
+    grid(tmp_path / "x", [(0.5, 1.0, 11.5), (0.5, 2.0, 16.0)])
+
+    none_within, slower = answers(only_group(tmp_path), max_drops=(1, 30), samples=sample_reader())
+
+    for answer in (none_within, slower):
+        assert answer.entry is not None
+        assert answer.entry.label == "vanilla"
+        assert answer.significance is None
+    assert say(none_within) == (
+        "fastest within 1 point of vanilla (in-sample: chosen on these texts): vanilla, 100.00; "
+        "no other point keeps to that"
+    )
+    assert say(slower) == (
+        "fastest within 30 points of vanilla (in-sample: chosen on these texts): vanilla, 100.00; "
+        "the fastest other point, bild fb=0.5 rb=1, is slower: 0.97x decoding"
+    )
+
+
+def test_vanilla_is_the_best_quality_where_a_speed_up_of_one_will_do(tmp_path: Path) -> None:
+    experiment(tmp_path / "x")
+    found = best_quality_at(only_group(tmp_path), 0.9)
+    assert found is not None
+    assert found.label == "vanilla"
+
+
 def test_each_question_has_an_answer_labelled_in_sample(tmp_path: Path) -> None:
     experiment(tmp_path / "x")
 
     found = answers(only_group(tmp_path), max_drops=(0, 30), min_speedup=2, samples=sample_reader())
 
-    assert [answer.entry is None for answer in found] == [True, False, False]
+    assert [answer.entry.label for answer in found if answer.entry is not None] == [
+        "vanilla",
+        *["bild fb=0.5 rb=2"] * 2,
+    ]
     assert all(answer.in_sample for answer in found)
     assert "no loss" in found[0].question
     assert "30 points" in found[1].question

@@ -13,6 +13,7 @@ import pytest
 
 from bild_bench.cli.report import Format, report
 from bild_bench.errors import DataError, UsageError
+from tests.command_line import call
 from tests.made_reports import experiment, grid
 from tests.made_results import two_texts
 
@@ -34,7 +35,7 @@ def output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
 def test_the_table_marks_the_front_and_answers(tmp_path: Path, output: Output) -> None:
     grid(tmp_path / "x", [(0.5, 1.0, 1.0), (0.5, 2.0, 2.0)])
 
-    report([tmp_path], max_drop=[30], min_speedup=2.6)
+    report([tmp_path], max_drop=["30"], min_speedup=2.6)
     lines = output().splitlines()
 
     assert any(line.startswith("* bild fb=0.5 rb=1") for line in lines)
@@ -76,7 +77,7 @@ def test_lost_samples_cost_the_answers_and_are_named(tmp_path: Path, output: Out
     experiment(tmp_path / "x")
     (tmp_path / "x" / "samples.parquet").unlink()
 
-    report([tmp_path], max_drop=[30])
+    report([tmp_path], max_drop=["30"])
     printed = output()
 
     assert "3.00x" in printed
@@ -115,7 +116,7 @@ def test_plots_are_written_as_png_and_svg(tmp_path: Path, output: Output) -> Non
 def test_the_page_answers_the_questions_that_were_asked(tmp_path: Path, output: Output) -> None:
     grid(tmp_path / "x", [(0.5, 1.0, 1.0), (0.5, 2.0, 2.0)])
 
-    report([tmp_path], html=tmp_path / "report.html", max_drop=[30], min_speedup=2.6)
+    report([tmp_path], html=tmp_path / "report.html", max_drop=["30"], min_speedup=2.6)
 
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     inlined = re.findall(r'type="application/json">(.*?)</script>', page, re.DOTALL)
@@ -127,17 +128,37 @@ def test_the_page_answers_the_questions_that_were_asked(tmp_path: Path, output: 
 def test_an_empty_folder_and_impossible_numbers_are_said_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no results"):
         report([tmp_path])
-    for wrong in (-1.0, float("nan"), float("inf")):
+    for wrong in ("-1", "nan", "inf", "0,", "0;1"):
         with pytest.raises(UsageError, match="--max-drop"):
             report([tmp_path], max_drop=[wrong])
+    for impossible in (-1.0, float("nan"), float("inf")):
         with pytest.raises(UsageError, match="--min-speedup"):
-            report([tmp_path], min_speedup=wrong)
+            report([tmp_path], min_speedup=impossible)
+
+
+def test_a_list_of_drops_has_an_answer_for_each_value(tmp_path: Path) -> None:
+    grid(tmp_path / "x", [(0.5, 1.0, 1.0), (0.5, 2.0, 2.0)])
+
+    listed = call("report", tmp_path, "--max-drop", "0,1,30", "--format", "json")
+    repeated = call("report", tmp_path, "--max-drop", "0", "--max-drop", "1,30", "--max-drop", "30", "--format", "json")
+
+    asked = [answer["question"] for answer in json.loads(listed.out)["groups"][0]["answers"]]
+    assert asked == [
+        "fastest at no loss (vanilla's score or above)",
+        "fastest within 1 point of vanilla",
+        "fastest within 30 points of vanilla",
+    ]
+    assert (listed.code, repeated.code) == (0, 0)
+    assert repeated.out == listed.out
+    refused = call("report", tmp_path, "--max-drop", "0,x")
+    assert refused.code == 2
+    assert refused.last_remark.startswith("error: --max-drop: '0,x': 'x' is no number that can be used")
 
 
 def test_a_long_group_is_cut_on_a_terminal_and_says_so(tmp_path: Path, output: Output) -> None:
     grid(tmp_path / "x", [(0.5, float(rb), 50.0 - rb) for rb in range(45)])
 
-    report([tmp_path], max_drop=[30])
+    report([tmp_path], max_drop=["30"])
     printed = output()
 
     assert "* bild fb=0.5 rb=44" in printed

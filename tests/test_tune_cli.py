@@ -93,7 +93,7 @@ def test_tuning_the_embedded_pair_from_the_command_line(
     ended = call(*command, "--json")
     assert ended.code == 0
     told = json.loads(ended.out)
-    assert [row["row"] for row in told["rows"]] == ["no loss", "within 100 points"]
+    assert [row["row"] for row in told["rows"]] == ["no loss on validation", "within 100 points on validation"]
     assert [told[side]["run"]["texts"] for side in ("validation", "test")] == [4, 3]
     for row in told["rows"]:
         base = told["vanilla"]["test"]["quality"]["value"]
@@ -103,7 +103,7 @@ def test_tuning_the_embedded_pair_from_the_command_line(
         )
     shown = call(*command)
     assert "is complete already" in shown.err
-    for part in ("thresholds", "chosen on validation", "reported on test", "no loss", "within 100 points", "fb="):
+    for part in ("thresholds", "chosen on validation", "reported on test", "no loss on", "within 100", "fb="):
         assert part in shown.out
     table, _, remarks = shown.out.partition("\n\n")
     assert max(map(len, table.splitlines())) <= 80

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bild_bench import results
+from bild_bench.cli.tuned import remarks, table
 from bild_bench.decoding.records import Counters, Decoded
 from bild_bench.errors import RunError, UsageError
 from bild_bench.held_out import Texts
+from bild_bench.measure.intervals import Estimate
 from bild_bench.measure.timing import Outcome
 from bild_bench.plan import Point, make_point
 from bild_bench.setup import Request
@@ -105,6 +108,38 @@ def test_a_drop_without_a_point_has_no_row(tuned: Callable[..., Tuned]) -> None:
     found = tuned(0, 20, points=GRID[1:])
     assert [choice.max_drop for choice in found.choices] == [20]
     assert found.missed == (0,)
+
+
+def test_vanilla_is_chosen_where_all_points_within_the_drop_are_slower(
+    tuned: Callable[..., Tuned], decoded: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(WRITES, "bild fb=0.9 rb=2", ("the cat sat", 1.25))
+    found = tuned(0, 20)
+    no_loss, within_20 = found.choices
+    assert (no_loss.point.label, within_20.point.label) == ("vanilla", "bild fb=0.5 rb=2")
+    assert no_loss.slower is not None
+    assert no_loss.slower.point == "bild fb=0.9 rb=2"
+    assert no_loss.on_test.speedup_decoding is not None
+    assert no_loss.on_test.speedup_decoding.value == 1.0
+    assert no_loss.held is True
+    assert decoded[-3:] == [["bild fb=0.5 rb=2", "vanilla"]] * 3
+    assert (
+        "no loss on validation: vanilla: the fastest point of the grid within it, bild fb=0.9 rb=2, is slower:"
+        " 0.80x [0.80, 0.80] on the validation texts"
+    ) in remarks(found)
+    assert table(found).columns[2].header == "no loss on validation"
+
+
+def test_a_point_that_is_slower_only_on_the_test_texts_is_said_so(
+    tuned: Callable[..., Tuned], decoded: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tuned(0)
+    [choice] = found.choices
+    slow = replace(choice.on_test, speedup_decoding=Estimate(0.97, 0.9, 1.04))
+    lines = remarks(replace(found, choices=(replace(choice, on_test=slow),)))
+    assert "no loss on validation: slower than vanilla on the test texts: take vanilla" in lines
+    lost = "20.00 points below vanilla on the test texts, more than was allowed on the validation texts"
+    assert f"no loss on validation: {lost}" in lines
 
 
 def test_the_test_texts_stay_unread_where_no_point_qualifies(

@@ -62,7 +62,7 @@ def test_a_score_that_is_lower_by_rounding_alone_is_no_loss() -> None:
     assert chosen(0, figures("a", 30.0 - 1e-6, 1.5)) is None
 
 
-def test_vanilla_is_never_chosen_even_where_all_others_are_slower() -> None:
+def test_vanilla_is_never_found_even_where_all_others_are_slower() -> None:
     assert chosen(0) is None
     assert chosen(0, figures("slower", 30.0, 0.8)) == "slower"
 

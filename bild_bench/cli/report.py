@@ -37,8 +37,8 @@ def report(
     html: Annotated[Path | None, typer.Option("--html", help="Write one self-contained HTML page.")] = None,
     plots: Annotated[Path | None, typer.Option("--plots", help="Write PNG and SVG plots into this folder.")] = None,
     max_drop: Annotated[
-        list[float] | None,
-        typer.Option("--max-drop", help="Fastest point at most this many points below vanilla. \\[0, 1]"),
+        list[str] | None,
+        typer.Option("--max-drop", help="Fastest point at most this many points below vanilla; a list. \\[0,1]"),
     ] = None,
     min_speedup: Annotated[
         float | None, typer.Option("--min-speedup", help="Best quality at this decoding speed-up or more.")
@@ -49,12 +49,13 @@ def report(
 ) -> None:
     """Show quality against speed-up of all experiments below DIR, one section per comparable set.
 
-    Example: bild-bench report results --max-drop 1 --html report.html
+    Example: bild-bench report results --max-drop 0,1 --html report.html
     """
     from bild_bench.report.collect import collect
 
-    drops = [0.0, 1.0] if max_drop is None else max_drop
-    _check(drops, min_speedup)
+    drops = _drops(["0,1"] if max_drop is None else max_drop)
+    if min_speedup is not None and not 0 < min_speedup < float("inf"):
+        raise UsageError("--min-speedup", min_speedup, "must be more than 0", "try 1.5")
     paths = [Path("results")] if directories is None or len(directories) == 0 else directories
     collected = collect(paths, together=together)
     if not collected.groups and not collected.damaged:
@@ -70,12 +71,15 @@ def report(
         raise DataError("DIR", len(collected.damaged), "files are damaged, and no others are there", "see above")
 
 
-def _check(drops: list[float], min_speedup: float | None) -> None:
+def _drops(given: list[str]) -> list[float]:
+    """Each value once, in the order given: the option may be repeated and takes lists, as that of `tune`."""
+    from bild_bench.grid import parse_numbers
+
+    drops = [float(drop) for text in given for drop in parse_numbers("--max-drop", text, whole=False)]
     for drop in drops:
         if not 0 <= drop < float("inf"):
-            raise UsageError("--max-drop", drop, "must be 0 or more points of quality", "try 0 or 1")
-    if min_speedup is not None and not 0 < min_speedup < float("inf"):
-        raise UsageError("--min-speedup", min_speedup, "must be more than 0", "try 1.5")
+            raise UsageError("--max-drop", drop, "must be 0 or more points of quality", "try 0,1")
+    return list(dict.fromkeys(drops))
 
 
 def _print(collected: Collected, form: Format, drops: list[float], min_speedup: float | None) -> None:

@@ -41,13 +41,18 @@ class SpeedParts:
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, and the point that answers it; None where no point does."""
+    """A question, and the point that answers it; None where no point does.
+
+    Where the baseline answers, nothing is compared: significance and parts are None, and runner_up is the fastest other
+    point that keeps to what is asked, slower than the baseline; None where none does.
+    """
 
     question: str
     entry: Entry | None
     significance: Significance | None
     parts: SpeedParts | None
     in_sample: bool = True
+    runner_up: Entry | None = None
 
 
 def sample_reader(columns: Sequence[str] | None = None) -> Samples:
@@ -76,22 +81,41 @@ def answers(
     Raises:
         DataError: samples that are needed are damaged.
     """
-    chosen = [(_within_question(drop), best_within(group, drop)) for drop in max_drops]
+    chosen = [(_within_question(drop), _within(group, drop)) for drop in max_drops]
     if min_speedup is not None:
         question = f"best quality at a decoding speed-up of {min_speedup:g}x or more"
-        chosen.append((question, best_quality_at(group, min_speedup)))
+        best = best_quality_at(group, min_speedup)
+        chosen.append((question, [] if best is None else [best]))
     found: dict[int, tuple[Significance | None, SpeedParts | None]] = {}
-    for _, entry in chosen:
-        if entry is not None and id(entry) not in found:
-            found[id(entry)] = significance(group, entry, samples), speed_parts(group, entry, samples)
-    return [
-        Answer(question, entry, *(found[id(entry)] if entry is not None else (None, None)))
-        for question, entry in chosen
-    ]
+    for _, entries in chosen:
+        for entry in entries[:1]:
+            if not _is_baseline(entry) and id(entry) not in found:
+                found[id(entry)] = significance(group, entry, samples), speed_parts(group, entry, samples)
+    return [_answer(question, entries, found) for question, entries in chosen]
+
+
+def _answer(
+    question: str, entries: Sequence[Entry], found: Mapping[int, tuple[Significance | None, SpeedParts | None]]
+) -> Answer:
+    """The first entry answers; where that is a baseline, the first other one is the runner-up."""
+    if not entries:
+        return Answer(question, None, None, None)
+    if not _is_baseline(entries[0]):
+        return Answer(question, entries[0], *found[id(entries[0])])
+    others = (entry for entry in entries if not _is_baseline(entry))
+    return Answer(question, entries[0], None, None, runner_up=next(others, None))
 
 
 def best_within(group: Group, max_drop: float) -> Entry | None:
-    """The fastest point whose quality is at most `max_drop` points below that of its own experiment's baseline."""
+    """The fastest point whose quality is at most `max_drop` points below that of its own experiment's baseline.
+
+    The baseline itself, where no other such point is at least as fast; None where a quality is unknown.
+    """
+    return next(iter(_within(group, max_drop)), None)
+
+
+def _within(group: Group, max_drop: float) -> list[Entry]:
+    """The points within the drop, baselines among them, the fastest first, of equally fast ones the better."""
     floor = {
         str(entry.member.directory): entry.quality - max_drop
         for entry in group.entries
@@ -99,20 +123,23 @@ def best_within(group: Group, max_drop: float) -> Entry | None:
     }
     able = [
         (entry.speedup, entry.quality, entry)
-        for entry in _candidates(group)
-        if entry.speedup is not None
+        for entry in group.entries
+        if entry.shown
+        and entry.speedup is not None
         and entry.quality is not None
         and entry.quality >= floor.get(str(entry.member.directory), float("inf")) - _TIE
     ]
-    return max(able, key=lambda found: found[:2])[2] if able else None
+    # Where a point is exactly as fast and as good, it says no less than the baseline does.
+    able.sort(key=lambda found: (*found[:2], not _is_baseline(found[2])), reverse=True)
+    return [entry for *_, entry in able]
 
 
 def best_quality_at(group: Group, min_speedup: float) -> Entry | None:
-    """The point of the highest quality whose decoding speed-up is at least this."""
+    """The point of the highest quality whose decoding speed-up is at least this; the baseline has a speed-up of 1."""
     able = [
         (entry.quality, entry.speedup, entry)
-        for entry in _candidates(group)
-        if entry.speedup is not None and entry.quality is not None and entry.speedup >= min_speedup
+        for entry in group.entries
+        if entry.shown and entry.speedup is not None and entry.quality is not None and entry.speedup >= min_speedup
     ]
     return max(able, key=lambda found: found[:2])[2] if able else None
 
@@ -147,8 +174,8 @@ def _within_question(drop: float) -> str:
     return f"fastest within {drop:g} {'point' if drop == 1 else 'points'} of vanilla"
 
 
-def _candidates(group: Group) -> list[Entry]:
-    return [entry for entry in group.entries if entry.shown and entry.summary.role != "baseline"]
+def _is_baseline(entry: Entry) -> bool:
+    return entry.summary.role == "baseline"
 
 
 def _baseline_and_point(entry: Entry, rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

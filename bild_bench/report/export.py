@@ -93,9 +93,10 @@ def say(answer: Answer) -> str:
     if answer.entry is None:
         return f"{answer.question}{mark}: none"
     entry = answer.entry
-    slower = ", slower than vanilla" if entry.speedup is not None and entry.speedup < 1 else ""
     line = f"{answer.question}{mark}: {entry.label}, {figure(entry.quality, 2)}"
-    line += f" at {figure(entry.speedup, 2, 'x')} decoding{slower}"
+    if entry.summary.role == "baseline":
+        return f"{line}; {beaten(answer)}"
+    line += f" at {figure(entry.speedup, 2, 'x')} decoding"
     if answer.significance is not None:
         found = answer.significance
         p_value = "" if found.p_value is None else f", p = {found.p_value:.3f}"
@@ -109,6 +110,14 @@ def say(answer: Answer) -> str:
             f" {parts.small_pct:.0f} %, large calls {parts.large_pct:.0f} %, rest {parts.rest_pct:.0f} %)"
         )
     return line
+
+
+def beaten(answer: Answer) -> str:
+    """Why the baseline answers: that no other point keeps to what is asked, or that the fastest is slower."""
+    other = answer.runner_up
+    if other is None:
+        return "no other point keeps to that"
+    return f"the fastest other point, {other.label}, is slower: {figure(other.speedup, 2, 'x')} decoding"
 
 
 def figure(value: float | None, digits: int, unit: str = "") -> str:
@@ -178,6 +187,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "point": None if answer.entry is None else answer.entry.label,
         "quality": None if answer.entry is None else answer.entry.quality,
         "decoding_speedup": None if answer.entry is None else answer.entry.speedup,
+        "runner_up": None if answer.runner_up is None else answer.runner_up.label,
         "significance": None if answer.significance is None else asdict(answer.significance),
         "speed_parts": None if answer.parts is None else asdict(answer.parts),
     }

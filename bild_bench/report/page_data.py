@@ -12,6 +12,7 @@ from bild_bench.report import charts
 from bild_bench.report.answers import answers, sample_reader
 from bild_bench.report.cautions import cautions
 from bild_bench.report.corrections import corrections
+from bild_bench.report.export import beaten
 from bild_bench.report.page_record import records
 from bild_bench.report.page_texts import texts_of
 
@@ -159,6 +160,9 @@ def _answer(answer: Answer) -> dict[str, Any]:
     if entry.quality is not None:
         metric = charts.metric_name(entry.member.run.metric)
         notes.append(f"{metric} {entry.quality:.2f}{_against(answer.significance)}")
+    if entry.summary.role == "baseline":
+        why = beaten(answer).replace("x decoding", "× decoding")
+        notes.append(f"{why[0].upper()}{why[1:]}.")
     parts = answer.parts
     if parts is not None:
         notes.append(
