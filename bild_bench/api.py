@@ -66,7 +66,7 @@ def load_pair(
     task: str = "iwslt17",
     *,
     preset: str | None = None,
-    aligned: bool = False,
+    aligned: bool | None = None,
     large: str | Path | None = None,
     small: str | Path | None = None,
     prefix: str | None = None,

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Announce = Callable[[str], None]
 
-# The pairs that the texts of the package go with.
-_EMBEDDED = ("embedded", "embedded-aligned")
 _NUMBERS = ("limit", "threads", "seed", "draws", "warmup")
 
 
@@ -64,7 +62,7 @@ class Request:
     target_column: str | None = None
     metric: str | None = None
     preset: str | None = None
-    aligned: bool = False
+    aligned: bool | None = None
     large: str | None = None
     small: str | None = None
     smalls: tuple[str, ...] = ()
@@ -158,7 +156,7 @@ def prepare(
     Raises:
         UsageError, DataError: see `load_examples`, `load_pair` and `check_method`.
     """
-    data = request.data if request.data is not None else ("embedded" if choice.label in _EMBEDDED else "hub")
+    data = request.data if request.data is not None else ("embedded" if choice.comes_with_package else "hub")
     examples = load_examples(task, data, request.split, request.limit, request.seed, announce)
     if not any(example.source.strip() for example in examples.examples):
         raise DataError("--data", examples.label, "every source text is empty", "check --source-column")

@@ -138,7 +138,7 @@ def tune(
     """
     _check(request, points, max_drops, test)
     task, pair = choose(request, with_baseline(points))
-    sides = [_located(texts, "embedded" if pair.label == "embedded" else "hub") for texts in (validation, test)]
+    sides = [_located(texts, "embedded" if pair.comes_with_package else "hub") for texts in (validation, test)]
     shared = shared_texts(task, sides[0], sides[1], announce)
     directory = _directory(request, task, points, max_drops, sides)
     measure = partial(_measure, request, announce=announce, track=track)

@@ -21,7 +21,7 @@ def request(texts: Path | None, out: Path, **fields: Any) -> Request:
     asked: dict[str, Any] = {"task": "iwslt17", "limit": 3}
     if texts is not None:
         asked = {"task": "custom", "data": str(texts)}
-    return Request(**(asked | {"threads": 1, "warmup": 0, "out": out} | fields))
+    return Request(**(asked | {"aligned": False, "threads": 1, "warmup": 0, "out": out} | fields))
 
 
 def figures_by_hand(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:

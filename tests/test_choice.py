@@ -38,8 +38,8 @@ def problem_with(task: str, kind: str, **options: Any) -> str:
 def test_the_embedded_pair_is_the_default(task: str, preset: str | None) -> None:
     choice = choose(task, preset=preset)
     prefix = {"translation": "translate German to English: ", "summarization": "summarize: "}[KINDS[task]]
-    assert (choice.label, choice.prefix) == ("embedded", prefix)
-    for model, name in ((choice.large, "large"), (choice.small, "small")):
+    assert (choice.label, choice.prefix) == ("embedded-aligned", prefix)
+    for model, name in ((choice.large, "large"), (choice.small, "aligned")):
         folder = Path(model.source)
         assert folder.parts[-3:] == ("bild_bench", "embedded", name)
         assert (folder / "model.safetensors").is_file()
@@ -57,10 +57,11 @@ def test_the_papers_checkpoints(task: str) -> None:
     assert choice.large.pickled is True
 
 
-def test_the_embedded_pair_has_an_aligned_small_model() -> None:
-    plain, aligned = choose("xsum"), choose("xsum", aligned=True)
-    assert (aligned.label, aligned.large) == ("embedded-aligned", plain.large)
-    assert Path(aligned.small.source).parts[-2:] == ("embedded", "aligned")
+def test_the_embedded_pair_has_a_small_model_that_is_not_aligned() -> None:
+    plain, aligned = choose("xsum", aligned=False), choose("xsum", aligned=True)
+    assert (plain.label, plain.large) == ("embedded", aligned.large)
+    assert Path(plain.small.source).parts[-2:] == ("embedded", "small")
+    assert aligned == choose("xsum")
 
 
 @pytest.mark.parametrize("task", sorted(PAPER))

@@ -105,7 +105,7 @@ def test_a_table_for_people_goes_to_stdout(tmp_path: Path) -> None:
     ended = call("run", "--task", "iwslt17", "--limit", "2", *QUICK, "--out", tmp_path / "out")
     assert ended.code == 0
     assert "bild fb=0.5 rb=2" in ended.out
-    assert "2 texts of embedded/iwslt17 (test), pair embedded, cpu, float32, 1 thread" in ended.out
+    assert "2 texts of embedded/iwslt17 (test), pair embedded-aligned, cpu, float32, 1 thread" in ended.out
     assert ended.last_remark == f"written to {tmp_path / 'out'}"
 
 

@@ -16,7 +16,7 @@ from bild_bench.plan import Point, make_point, with_baseline
 from tests.made_data import jsonl
 from tests.made_experiments import TEXTS, figures_by_hand, request
 
-HOW = Sampling(temperature=1.2, top_p=0.95)
+HOW = Sampling(temperature=1.6, top_p=0.95)
 # Every method that can draw, each with settings that make it take both of its ways.
 MANY = with_baseline(
     [

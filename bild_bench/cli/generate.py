@@ -39,7 +39,7 @@ def generate(
     top_k: o.TopKOption = None,
     top_p: o.TopPOption = None,
     preset: o.PresetOption = None,
-    aligned: o.AlignedOption = False,
+    aligned: o.AlignedOption = None,
     large: o.LargeOption = None,
     small: o.SmallOption = None,
     prefix: o.PrefixOption = None,

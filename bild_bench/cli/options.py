@@ -91,7 +91,12 @@ PresetOption = Annotated[
     str | None, typer.Option("--preset", help="embedded, paper or flan. \\[embedded]", rich_help_panel=_MODEL)
 ]
 AlignedOption = Annotated[
-    bool, typer.Option("--aligned/--no-aligned", help="Use the preset's aligned small model.", rich_help_panel=_MODEL)
+    bool | None,
+    typer.Option(
+        "--aligned/--no-aligned",
+        help="Use the preset's aligned small model. \\[embedded: yes]",
+        rich_help_panel=_MODEL,
+    ),
 ]
 LargeOption = Annotated[
     str | None, typer.Option("--large", help="Large model: folder or hub id.", rich_help_panel=_MODEL)

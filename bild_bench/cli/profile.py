@@ -38,7 +38,7 @@ def profile(
     min_layer: o.MinLayerOption = None,
     replace_below: o.ReplaceBelowOption = None,
     preset: o.PresetOption = None,
-    aligned: o.AlignedOption = False,
+    aligned: o.AlignedOption = None,
     large: o.LargeOption = None,
     small: o.SmallOption = None,
     prefix: o.PrefixOption = None,

@@ -39,7 +39,7 @@ def run(
     top_p: o.TopPOption = None,
     draws: o.DrawsOption = 1,
     preset: o.PresetOption = None,
-    aligned: o.AlignedOption = False,
+    aligned: o.AlignedOption = None,
     large: o.LargeOption = None,
     small: o.SmallOption = None,
     prefix: o.PrefixOption = None,

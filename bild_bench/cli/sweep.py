@@ -49,7 +49,7 @@ def sweep(
     top_p: o.TopPOption = None,
     draws: o.DrawsOption = 1,
     preset: o.PresetOption = None,
-    aligned: o.AlignedOption = False,
+    aligned: o.AlignedOption = None,
     large: o.LargeOption = None,
     small: so.SmallsOption = None,
     prefix: o.PrefixOption = None,

@@ -76,7 +76,7 @@ def tune(
     assistant_tokens: s.AssistantTokensValues = None,
     assistant_confidence: s.AssistantConfidenceValues = None,
     preset: o.PresetOption = None,
-    aligned: o.AlignedOption = False,
+    aligned: o.AlignedOption = None,
     large: o.LargeOption = None,
     small: o.SmallOption = None,
     prefix: o.PrefixOption = None,

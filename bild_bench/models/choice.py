@@ -57,6 +57,11 @@ class PairChoice:
     notes: Mapping[str, str] = field(default_factory=dict)
     smalls: Mapping[str, ModelChoice] = field(default_factory=dict)
 
+    @property
+    def comes_with_package(self) -> bool:
+        """Whether it is the embedded pair, aligned or not: tasks then take the sample texts by default."""
+        return self.label in ("embedded", "embedded-aligned")
+
     def of(self, key: str) -> ModelChoice | None:
         """The model of a key: "large", "small", or "small:NAME" for one of several."""
         role, _, name = key.partition(":")
@@ -78,7 +83,7 @@ def choose_pair(
     kind: str,
     *,
     preset: str | None = None,
-    aligned: bool = False,
+    aligned: bool | None = None,
     large: str | Path | None = None,
     small: str | Path | None = None,
     smalls: Sequence[str] = (),
@@ -90,7 +95,7 @@ def choose_pair(
         task: the task's name; `custom` takes the preset's entry for translation (or summarisation, by kind).
         kind: "translation" or "summarization".
         preset: a preset's name; None means "embedded" unless large or small is given.
-        aligned: take the preset's aligned small model.
+        aligned: take the preset's aligned small model; None for what the preset does by default.
         large: folder or hub id instead of a preset's model.
         small: folder or hub id instead of a preset's model.
         smalls: several of them, to be compared.
@@ -119,6 +124,8 @@ def choose_pair(
         )
     name = "embedded" if preset is None else preset
     entry = _preset_entry(name, task, kind)
+    if aligned is None:
+        aligned = load_presets()[name]["aligned_by_default"]
     if aligned and entry["aligned"] is None:
         fix = "use --preset embedded or paper, or --no-aligned"
         raise UsageError("--aligned", name, "this preset has no aligned small model", fix)
