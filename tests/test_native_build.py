@@ -155,15 +155,6 @@ def test_a_compiler_that_makes_no_library_is_one_remark(tmp_path: Path, monkeypa
     assert ".so" in found.problem
 
 
-def test_a_compiler_without_openmp_is_enough(
-    made: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (real,) = build._compiler()
-    script = f'for word in "$@"; do [ "$word" = -fopenmp ] && exit 1; done; exec {real} "$@"'
-    fake_compiler(tmp_path, monkeypatch, script)
-    assert native_library().library is not None
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_cache_that_cannot_be_written_is_one_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     locked = tmp_path / "locked"

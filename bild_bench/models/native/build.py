@@ -65,7 +65,7 @@ def _library(folder: Path, announce: Callable[[str], None]) -> Native:
 
 
 def _compiler() -> tuple[str, ...]:
-    """The command that CXX names, or else g++, whose OpenMP is the one that torch has loaded already.
+    """The command that CXX names, or else the first that is found of g++, clang++ and c++.
 
     Raises:
         _BuildError: there is none. A compiler that somebody named is not silently replaced by another one.
@@ -110,11 +110,7 @@ def _compiled(compiler: tuple[str, ...], folder: Path, announce: Callable[[str],
 
 
 def _compile(compiler: tuple[str, ...], target: Path) -> None:
-    flags = _flags()
-    # Apple's compiler has no OpenMP; the decoder then runs on one thread.
-    _, problem = _run([*compiler, *flags, "-fopenmp", str(_SOURCES / "t5.cpp"), "-o", str(target)])
-    if problem is not None:
-        _, problem = _run([*compiler, *flags, str(_SOURCES / "t5.cpp"), "-o", str(target)])
+    _, problem = _run([*compiler, *_flags(), str(_SOURCES / "t5.cpp"), "-o", str(target)])
     if problem is not None:
         raise _BuildError(f"{_told(compiler)} failed: {problem}")
 
@@ -122,7 +118,7 @@ def _compile(compiler: tuple[str, ...], target: Path) -> None:
 def _flags() -> list[str]:
     machine = "-mcpu=native" if platform.machine() in ("aarch64", "arm64") else "-march=native"
     # Which products are joined with their sums is said in vectors.h, and not left to the compiler.
-    return ["-O3", machine, "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-Wno-psabi"]
+    return ["-O3", machine, "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-pthread", "-Wno-psabi"]
 
 
 def _key(compiler: tuple[str, ...]) -> str:

@@ -24,6 +24,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "native_fill": (None, (_POINTER, _POINTER, _POINTER, *(_INT,) * 4)),
     "native_read": (_FLOAT, (_POINTER, _INT, _INT)),
     "native_multiply": (_INT, (_INT, _INT)),
+    "native_team_counts": (None, (_POINTER, _POINTER)),
     "native_score": (None, (_POINTER, _POINTER, _INT, _INT, _POINTER, _POINTER, _POINTER)),
 }
 
@@ -49,6 +50,13 @@ def open_library(path: Path) -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library
+
+
+def team_counts(library: ctypes.CDLL) -> tuple[int, int]:
+    """Calls of this process that were to be done by several threads, and how many of them lacked or awaited one."""
+    calls, late = ctypes.c_int64(), ctypes.c_int64()
+    library.native_team_counts(ctypes.byref(calls), ctypes.byref(late))
+    return calls.value, late.value
 
 
 def address(tensor: Tensor) -> int:

@@ -21,12 +21,12 @@ inline float read_share(const Member& me, const float* values, int64_t count) {
     return sum_of(sums[0]);
 }
 
-// `repeats` products of ROWS rows with a matrix of the member's own.
-inline float multiply_share(int64_t repeats) {
+// A member's share of `count` products of ROWS rows with a matrix of the member's own.
+inline float multiply_share(const Member& me, int64_t count) {
     static thread_local std::vector<float> weights(LIMIT_INPUTS * LIMIT_OUTPUTS), x(ROWS * LIMIT_INPUTS),
         y(ROWS * LIMIT_OUTPUTS);
     Matrix matrix{weights.data(), LIMIT_INPUTS, PANELS};
-    for (int64_t i = 0; i < repeats; i++)
+    for (int64_t i = me.first(count); i < me.last(count); i++)
         multiply(matrix, 0, PANELS, {x.data(), ROWS, LIMIT_INPUTS}, y.data(), LIMIT_OUTPUTS);
     return y[0];
 }

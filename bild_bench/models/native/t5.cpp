@@ -166,14 +166,18 @@ float native_read(const float* values, int64_t count, int64_t threads) {
     return seen;
 }
 
-// Products out of the caches, so many on each thread; returns the FLOPs of all.
+// Products out of the caches, so many for each thread; returns the FLOPs of all.
 int64_t native_multiply(int64_t repeats, int64_t threads) {
-    std::atomic<int64_t> flops{0};
     std::atomic<float> seen{0.0f};
-    run_team(threads, [&](const Member&) {
-        seen = multiply_share(repeats);
-        flops += repeats * 2 * ROWS * LIMIT_INPUTS * LIMIT_OUTPUTS;
-    });
-    return flops;
+    int64_t count = repeats * threads;
+    run_team(threads, [&](const Member& me) { seen = multiply_share(me, count); });
+    return count * 2 * ROWS * LIMIT_INPUTS * LIMIT_OUTPUTS;
+}
+
+// Since the process began: calls that were to be done by several threads, and those among them that had to do without
+// one, or to wait for one.
+void native_team_counts(int64_t* calls, int64_t* late) {
+    *calls = team_counts.calls.load(std::memory_order_relaxed);
+    *late = team_counts.late.load(std::memory_order_relaxed);
 }
 }
