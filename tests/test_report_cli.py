@@ -45,6 +45,20 @@ def test_the_table_marks_the_front_and_answers(tmp_path: Path, output: Output) -
     assert any("warning: fewer than 30 texts (2)" in line for line in lines)
 
 
+def test_a_plot_is_drawn_where_it_is_asked_for(tmp_path: Path, output: Output) -> None:
+    grid(tmp_path / "x", [(0.5, 1.0, 1.0), (0.5, 2.0, 2.0)])
+
+    report([tmp_path], draw=True)
+    drawn = output().splitlines()
+    report([tmp_path])
+    without = output().splitlines()
+
+    assert any(re.fullmatch(r" {10}[A-C]  bild fb=0\.5 rb=1", line.rstrip()) for line in drawn)
+    assert any(line.endswith("x decoding speed-up") for line in drawn)
+    # Nobody reads a plot in a file or a pipe.
+    assert not any(line.endswith("x decoding speed-up") for line in without)
+
+
 def test_each_set_that_may_be_compared_has_a_section(tmp_path: Path, output: Output) -> None:
     experiment(tmp_path / "one")
     experiment(tmp_path / "two", split="validation")

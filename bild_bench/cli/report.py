@@ -46,6 +46,10 @@ def report(
     together: Annotated[
         bool, typer.Option("--together", help="Compare all experiments in one section, over their common texts.")
     ] = False,
+    draw: Annotated[
+        bool | None,
+        typer.Option("--draw/--no-draw", help="Draw a plot below each table. \\[in a terminal, from 3 points on]"),
+    ] = None,
 ) -> None:
     """Show quality against speed-up of all experiments below DIR, one section per comparable set.
 
@@ -61,7 +65,7 @@ def report(
     if not collected.groups and not collected.damaged:
         where = ", ".join(str(path) for path in paths)
         raise DataError("DIR", where, "holds no results", "run an experiment first: bild-bench run --task iwslt17")
-    _print(collected, form, drops, min_speedup)
+    _print(collected, form, drops, min_speedup, draw)
     _tell_damaged(collected)
     if plots is not None:
         _write_plots(collected, plots)
@@ -82,7 +86,9 @@ def _drops(given: list[str]) -> list[float]:
     return list(dict.fromkeys(drops))
 
 
-def _print(collected: Collected, form: Format, drops: list[float], min_speedup: float | None) -> None:
+def _print(
+    collected: Collected, form: Format, drops: list[float], min_speedup: float | None, draw: bool | None
+) -> None:
     from bild_bench.cli.console import out
     from bild_bench.report import export
 
@@ -98,6 +104,7 @@ def _print(collected: Collected, form: Format, drops: list[float], min_speedup: 
     else:
         for group, found in zip(shown, findings, strict=True):
             _print_group(group, found)
+            _draw_group(group, draw)
         if len(shown) < len(collected.groups):
             out.print(f"{len(collected.groups) - len(shown)} more sections: name fewer DIRs, or take --format csv")
 
@@ -139,6 +146,22 @@ def _print_group(group: Group, found: Findings) -> None:
     if len(group.entries) > len(points):
         lines.append(f"{len(group.entries) - len(points)} more points: --format csv has all")
     print_lines(out, [*lines, *map(say, found.answers), ""])
+
+
+def _draw_group(group: Group, draw: bool | None) -> None:
+    from bild_bench.cli.console import out
+    from bild_bench.report.paper import metric_name
+    from bild_bench.report.terminal_plot import Mark, scatter
+
+    marks = [
+        Mark(entry.label, entry.quality, entry.speedup)
+        for entry in group.entries
+        if entry.shown and entry.quality is not None and entry.speedup is not None
+    ]
+    wanted = out.is_terminal and len(marks) > 2 if draw is None else draw
+    if wanted and marks:
+        out.print(scatter(marks, metric_name(group.run.metric), width=min(60, out.width - 12)), soft_wrap=True)
+        out.print()
 
 
 def _tell_damaged(collected: Collected) -> None:
