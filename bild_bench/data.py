@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import random
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bild_bench.data_files import Located, locate
-from bild_bench.data_reader import Pair, read_pairs
+from bild_bench.data_reader import Columns, Pair, place, read_pairs
 from bild_bench.errors import DataError, UsageError
 from bild_bench.hub import fetch
 from bild_bench.tasks import Task, load_task, task_names
@@ -29,13 +30,25 @@ class Example:
         id: 16 hex digits over source and references (and, for a repeated row, over how often it came before): the same
             wherever the text stands, and unique within a data set.
         source: may be empty; that is the run's to report.
-        references: one or more.
+        references: as they stand there, empty ones too; none where the cell is null.
+        null_source: the source's cell is null; `source` is "" then.
     """
 
     index: int
     id: str
     source: str
     references: tuple[str, ...]
+    null_source: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is a reference that is not empty, to train on or to score against."""
+        return self.target != ""
+
+    @property
+    def target(self) -> str:
+        """The first reference that is not empty, or ""."""
+        return next((reference for reference in self.references if reference.strip()), "")
 
 
 @dataclass(frozen=True)
@@ -94,11 +107,10 @@ def load_examples(
     else:
         located, commit = _from_path(task, data, split), None
         columns, label = (task.source_column, task.target_column), _label(task, data, located)
-    everything = _examples(read_pairs(located.files, *columns))
-    kept = _sample(everything, limit, seed)
+    kept, total = _read(located.files, Columns(*columns), limit, seed)
     expected = None if data == "embedded" else task.sizes.get(located.split)
-    if expected is not None and len(everything) < expected:
-        announce(f"{len(everything):,} of {expected:,} texts of the {located.split} split are there")
+    if expected is not None and total < expected:
+        announce(f"{total:,} of {expected:,} texts of the {located.split} split are there")
     origin = {
         "data": data,
         "repository": task.hub_id if data == "hub" else None,
@@ -108,7 +120,7 @@ def load_examples(
         "source_column": columns[0],
         "target_column": columns[1],
     }
-    return Examples(label, task, located.split, kept, len(everything), expected, _fingerprint(kept), origin)
+    return Examples(label, task, located.split, kept, total, expected, _fingerprint(kept), origin)
 
 
 def _embedded(task: Task, split: str | None) -> tuple[Located, tuple[str, str], str, None]:
@@ -159,25 +171,53 @@ def _label(task: Task, data: str, located: Located) -> str:
     return task.name if located.layout == "hub" else f"{task.name}@path"
 
 
-def _examples(pairs: list[Pair]) -> list[Example]:
-    seen: Counter[Pair] = Counter()
-    examples = []
+def _read(files: tuple[Path, ...], columns: Columns, limit: int | None, seed: int) -> tuple[tuple[Example, ...], int]:
+    """The texts that are kept, and how many there are.
+
+    A sample takes two readings, of which the first keeps 8 bytes a row: files may be larger than the memory.
+    """
+    if limit is None:
+        everything = tuple(_examples(read_pairs(files, columns)))
+        return everything, len(everything)
+    contents = array("Q", (_content(pair) for pair in read_pairs(files, columns)))
+    total = len(contents)
+    rows = set(random.Random(seed).sample(range(total), limit)) if limit < total else set(range(total))
+    drawn = {contents[row] for row in rows}
+    kept, seen = [], Counter[int]()
+    for row, pair in enumerate(read_pairs(files, columns)):
+        if row >= total or contents[row] not in drawn:
+            continue
+        if row in rows:
+            if _content(pair) != contents[row]:
+                problem, fix = "was changed while it was read", "wait until nobody writes to it"
+                raise DataError("--data", place(files), problem, fix)
+            kept.append(_example(row, pair, seen[contents[row]]))
+        seen[contents[row]] += 1
+    return tuple(kept), total
+
+
+def _examples(pairs: Iterable[Pair]) -> Iterator[Example]:
+    seen: Counter[int] = Counter()
     for index, pair in enumerate(pairs):
-        examples.append(Example(index, _text_id(pair, seen[pair]), *pair))
-        seen[pair] += 1
-    return examples
+        content = _content(pair)
+        yield _example(index, pair, seen[content])
+        seen[content] += 1
+
+
+def _example(index: int, pair: Pair, repeats: int) -> Example:
+    source, references = pair
+    return Example(index, _text_id(pair, repeats), source or "", references, source is None)
+
+
+def _content(pair: Pair) -> int:
+    """The id of a row that never came before, as a number of 64 bits."""
+    return int(_text_id(pair, 0), 16)
 
 
 def _text_id(pair: Pair, repeats: int) -> str:
     # Real sets repeat rows ("Thank you."), and results are stored and paired by id.
     content = [*pair] if repeats == 0 else [*pair, repeats]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
-
-
-def _sample(examples: list[Example], limit: int | None, seed: int) -> tuple[Example, ...]:
-    if limit is None or limit >= len(examples):
-        return tuple(examples)
-    return tuple(examples[row] for row in sorted(random.Random(seed).sample(range(len(examples)), limit)))
 
 
 def _fingerprint(examples: Iterable[Example]) -> str:

@@ -1,4 +1,4 @@
-"""Where a split's files are: a folder laid out like the hub's, a flat folder, or one file."""
+"""Where a split's files are: a folder laid out like the hub's, a flat folder, a saved data set, or one file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from bild_bench.data_forms import FORMS, any_of, form_of, stem_of, way_out
 from bild_bench.errors import DataError
 from bild_bench.parts import incomplete_parts
+from bild_bench.saved_sets import saved_set, saved_splits
 from bild_bench.tasks import Task
 
-EXTENSIONS = (".parquet", ".jsonl", ".json", ".csv")
 Layout = Literal["hub", "folder", "file"]
 
 
@@ -35,7 +36,7 @@ def locate(path: Path, task: Task, split: str | None) -> Located:
 
     Args:
         path: a hub-like folder (the repository's root or the one inside), a flat folder with `<split>.<extension>` or
-            `<split>-*.parquet`, or one file.
+            `<split>-*.parquet`, a folder of `save_to_disk`, or one file.
         task: says how the hub's files lie.
         split: None is the task's own split; for one file it only names what the file holds.
 
@@ -56,12 +57,36 @@ def locate(path: Path, task: Task, split: str | None) -> Located:
 
 def _locate(path: Path, task: Task, split: str | None) -> Located:
     if path.is_dir():
-        return _locate_in_folder(path, task, task.split if split is None else split)
+        saved = _locate_saved(path, task, split)
+        return _locate_in_folder(path, task, task.split if split is None else split) if saved is None else saved
     if not path.exists():
         raise _no_such_path(path, task)
-    if path.suffix.lower() not in EXTENSIONS:
-        raise DataError("--data", str(path), "unknown kind of file", f"give a folder or a {_any_of(EXTENSIONS)} file")
+    if not path.is_file():
+        # Read twice, and looked at before; a pipe without a writer would be waited for without end.
+        raise DataError("--data", str(path), "is no regular file (a pipe or a device)", "write its content to a file")
+    if not form_of(path):
+        raise DataError("--data", str(path), "unknown kind of file", way_out(path))
     return Located((path,), _split_of_file(path) if split is None else split, "file")
+
+
+def _locate_saved(folder: Path, task: Task, split: str | None) -> Located | None:
+    """What `save_to_disk` of the datasets library wrote; None where it is nothing of that kind."""
+    splits = saved_splits(folder)
+    if splits is not None:
+        name = task.split if split is None else split
+        inside = task.splits.get(name, name)
+        if inside not in splits:
+            raise _no_such_split(folder, name, set(splits))
+        folder, split = folder / inside, name
+    saved = saved_set(folder)
+    if saved is None:
+        if splits is not None:
+            raise DataError("--data", str(folder), "holds no saved data set", "copy the whole folder again")
+        return None
+    holds = saved.split if saved.split is not None else "all"
+    if split is not None and splits is None and saved.split is not None and task.splits.get(split, split) != holds:
+        raise _no_such_split(folder, split, {holds})
+    return Located(saved.files, holds if split is None else split, "folder")
 
 
 def _locate_in_folder(folder: Path, task: Task, split: str) -> Located:
@@ -73,13 +98,13 @@ def _locate_in_folder(folder: Path, task: Task, split: str) -> Located:
                 given = {in_files: user for user, in_files in task.splits.items()}
                 raise _no_such_split(folder, split, {given.get(found, found) for found in groups})
             return Located(tuple(groups[name]), split, "hub")
-    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in EXTENSIONS and file.is_file())
+    files = sorted(file for file in folder.iterdir() if form_of(file) and file.is_file())
     if not files:
-        layouts = f"<split>{_any_of(EXTENSIONS)}" + ("" if task.files is None else f", or {task.files}")
+        layouts = f"<split>{any_of(FORMS)}" + ("" if task.files is None else f", or {task.files}")
         raise DataError(
             "--data", str(folder), f"the folder holds no data files of task {task.name}", f"expected {layouts}"
         )
-    chosen = [file for file in files if file.stem == split]
+    chosen = [file for file in files if stem_of(file) == split]
     if len(chosen) > 1:
         names = ", ".join(file.name for file in chosen)
         raise DataError(
@@ -88,7 +113,7 @@ def _locate_in_folder(folder: Path, task: Task, split: str) -> Located:
     if not chosen:
         chosen = [file for file in files if file.name.startswith(f"{split}-") and file.suffix.lower() == ".parquet"]
     if not chosen:
-        raise _no_such_split(folder, split, {re.sub(r"-\d+.*$", "", file.stem) for file in files})
+        raise _no_such_split(folder, split, {re.sub(r"-\d+.*$", "", stem_of(file)) for file in files})
     return Located(tuple(chosen), split, "folder")
 
 
@@ -137,7 +162,3 @@ def _no_such_path(path: Path, task: Task) -> DataError:
 
 def _no_such_split(folder: Path, split: str, found: set[str]) -> DataError:
     return DataError("--split", split, f"not in {folder} (found: {', '.join(sorted(found))})", "choose one of these")
-
-
-def _any_of(names: tuple[str, ...]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"

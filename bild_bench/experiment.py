@@ -22,7 +22,7 @@ from bild_bench.data import Example
 from bild_bench.errors import RunError, UsageError
 from bild_bench.extending import kept_samples
 from bild_bench.measure.environment import busy_reason, describe_environment, peak_memory
-from bild_bench.measure.timing import calibrate
+from bild_bench.measure.timing import calibrate, in_one_line
 from bild_bench.parquet import writing
 from bild_bench.passes import decode_text, warm_up
 from bild_bench.plan import Point
@@ -216,7 +216,12 @@ def _prepare_clock(setup: Setup, todo: int, announce: Announce) -> dict[str, Any
     seconds, source = warm_up(setup)
     if seconds * todo > _LONG_START_SECONDS:
         announce(f"about {seconds * todo / 60:.0f} min for {todo} texts, judged by the last warm-up text")
-    return calibrate(setup.pair, source, setup.limits)
+    try:
+        return {} if source is None else calibrate(setup.pair, source, setup.limits)
+    # It is for predictions alone, and no reason to end a run.
+    except Exception as error:
+        announce(f"single calls could not be timed, so nothing is predicted ({in_one_line(error)})")
+        return {}
 
 
 def _difference(there: RunRecord, here: RunRecord) -> str:

@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+from bild_bench.measure.answered import filled
 from bild_bench.measure.intervals import ratio_of_sums
 from bild_bench.measure.quality import Metric
 from bild_bench.measure.quality_intervals import paired_quality_difference
@@ -75,11 +76,14 @@ class Pruner:
         faster = ratio_of_sums(*seconds, seed=self._seed, resamples=_RESAMPLES, level=_LEVEL)
         if not faster.low > 1:
             return False
+        scored = [(one, other) for one, other in zip(ours, theirs, strict=True) if filled(one.references)]
+        if len(scored) < _FIRST_LOOK:
+            return False
         _, low, _ = paired_quality_difference(
             self._metric,
-            [str(sample.output_text) for sample in ours],
-            [str(sample.output_text) for sample in theirs],
-            [list(sample.references) for sample in ours],
+            [str(one.output_text) for one, _ in scored],
+            [str(other.output_text) for _, other in scored],
+            [filled(one.references) for one, _ in scored],
             seed=self._seed,
             resamples=_RESAMPLES,
             level=_LEVEL,

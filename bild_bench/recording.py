@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bild_bench.data import Example, Examples
+from bild_bench.data import Example
 from bild_bench.measure.environment import describe_environment, machine_fingerprint
 from bild_bench.measure.timing import Outcome
 from bild_bench.models.pair import Source
 from bild_bench.models.pieces import pieces_of
 from bild_bench.plan import Point, code_version, identity, point_identity
+from bild_bench.remarks import unknown_tokens
 from bild_bench.schema import SCHEMA_VERSION, RunRecord, SampleRecord
 from bild_bench.setup import Setup
 
@@ -52,7 +53,7 @@ def run_record(setup: Setup) -> RunRecord:
         configuration=_configuration(setup),
         points=[_described(point, point_id, setup) for point, point_id in ids.items()],
         models=pair.describe(),
-        data=_data(examples),
+        data=_data(setup),
         environment=environment,
         environment_after={},
         calibration={},
@@ -166,15 +167,30 @@ def _described(point: Point, point_id: str, setup: Setup) -> dict[str, Any]:
     }
 
 
-def _data(examples: Examples) -> dict[str, Any]:
-    unanswered = sum(not any(reference.strip() for reference in example.references) for example in examples.examples)
+def _data(setup: Setup) -> dict[str, Any]:
+    examples = setup.examples
+    unanswered = sum(not example.answered for example in examples.examples)
     return {
         "fingerprint": examples.fingerprint,
         "total": examples.total,
         "expected": examples.expected,
         "empty_references": unanswered,
+        "null_sources": sum(example.null_source for example in examples.examples),
+        **_unknown(setup),
         **examples.origin,
     }
+
+
+def _unknown(setup: Setup) -> dict[str, int]:
+    """Source tokens that the tokenizer does not know, and in how many texts; counted before any is decoded."""
+    counts = []
+    for example in setup.examples.examples:
+        try:
+            counts.append(unknown_tokens(setup.pair, setup.pair.tokenise(example.source, setup.task.source_limit)))
+        # What cannot be tokenised is that text's failure, told in its row.
+        except Exception:
+            continue
+    return {"unknown_source_tokens": sum(counts), "texts_with_unknown": sum(count > 0 for count in counts)}
 
 
 def _configuration(setup: Setup) -> dict[str, Any]:

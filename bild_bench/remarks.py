@@ -9,8 +9,9 @@ from bild_bench.plan import Point
 
 
 def unknown_tokens(pair: Pair, source: Source) -> int:
-    """Tokens of the source that the tokenizer does not know."""
-    return int(source.ids[0].tolist().count(pair.tokenizer.unk_token_id))
+    """Tokens of the source that the tokenizer does not know; 0 where it has no such token."""
+    unknown = pair.tokenizer.unk_token_id
+    return 0 if unknown is None else int(source.ids[0].tolist().count(unknown))
 
 
 def remarks_on(pair: Pair, point: Point, source: Source, decoded: Decoded) -> tuple[str, ...]:

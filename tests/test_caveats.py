@@ -38,7 +38,11 @@ def warnings_with(count: int = 30, point: dict[str, Any] | None = None, **run: A
     [
         (warnings_with(29), "fewer than 30 texts (29)"),
         (warnings_with(data={"expected": 8079, "total": 300}), "only 300 of 8,079 texts of the test split were there"),
-        (warnings_with(data={"empty_references": 30}), "every reference is empty: scores mean nothing"),
+        (
+            warnings_with(data={"unknown_source_tokens": 41, "texts_with_unknown": 12}),
+            "41 source tokens unknown to the tokenizer, in 12 of 30 texts",
+        ),
+        (warnings_with(point={"output_text": " "}), "bild fb=0.5 rb=2: 30 of its outputs are empty"),
         (
             warnings_with(data={"source_column": "de", "target_column": "de"}),
             "source and references are the same column (de): scores mean nothing",
@@ -56,6 +60,27 @@ def warnings_with(count: int = 30, point: dict[str, Any] | None = None, **run: A
 def test_each_warning_stands_alone_and_names_its_point(found: list[str], expected: str) -> None:
     (warning,) = found
     assert expected in warning
+
+
+def test_texts_without_a_reference_are_counted_and_in_no_score() -> None:
+    same = {"references": ["the cat sat"]}
+    samples = [sample for point in (BASELINE, POINT) for sample in numbered(30, point, **same)]
+    for point in (BASELINE, POINT):
+        for number, references in enumerate(([], [""], [" ", ""])):
+            samples.append(made_sample(point, text_id=f"n{number}", text_index=30 + number, references=references))
+    summary = summary_of(samples, texts=33, status="complete")
+    assert summary.warnings == ["3 of 33 texts have no reference (null or empty): timed, and in no score"]
+    # ROUGE-L of the thirty is 100 each; three zeros among them would make it 90.9.
+    assert [(point.texts, point.quality.value if point.quality else None) for point in summary.points] == [
+        (33, 100.0)
+    ] * 2
+
+
+def test_without_any_reference_there_is_no_score() -> None:
+    samples = numbered(30, BASELINE, references=[""]) + numbered(30, POINT, references=[])
+    summary = summary_of(samples, texts=30, status="complete")
+    assert summary.warnings == ["every reference is empty: nothing is scored"]
+    assert [point.quality for point in summary.points] == [None, None]
 
 
 def test_failed_texts_are_warned_of_with_the_first_reason() -> None:

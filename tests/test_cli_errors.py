@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("made")
     jsonl(made / "good.jsonl")
     jsonl(made / "columns.jsonl", [{"de": "Satz", "en": "sentence"}])
-    jsonl(made / "null.jsonl", [{"source": "Satz", "target": "x"}, {"source": None, "target": "x"}])
+    jsonl(made / "number.jsonl", [{"source": "Satz", "target": "x"}, {"source": 5, "target": "x"}])
     text(made / "empty.jsonl", "")
     text(made / "cut.jsonl", '{"source": "a", "target": "b"}\n{"source": "a", "tar')
     text(made / "data.txt", "a\n")
@@ -112,10 +112,10 @@ DATA_OR_MODEL = [
     (f"{CUSTOM} nowhere.jsonl", "--data: 'nowhere.jsonl': there is no such file or folder; give"),
     (f"{CUSTOM} empty.jsonl", "--data: 'empty.jsonl': the file is empty; check"),
     (f"{CUSTOM} cut.jsonl", "--data: 'cut.jsonl': line 2 is not valid JSON", "correct the file"),
-    (f"{CUSTOM} null.jsonl", "column source: None: row 1 (counted from 0) is null", "take the row out"),
+    (f"{CUSTOM} number.jsonl", "column source: 5: row 1 (counted from 0) is of type int", "name a column of texts"),
     (f"{CUSTOM} columns.jsonl", "--source-column: 'source': no such column (there are: de, en); set --source-column"),
     (f"{CUSTOM} columns.jsonl --source-column de", "--target-column: 'target': no such column (there are: de, en)"),
-    (f"{CUSTOM} data.txt", "--data: 'data.txt': unknown kind of file; give", ".parquet"),
+    (f"{CUSTOM} data.txt", "--data: 'data.txt': unknown kind of file; put both sides", ".parquet"),
     (f"{CUSTOM} hollow", "--data: 'hollow': the folder holds no data files", "expected"),
     (f"{GOOD} --large hollow --small t5", "--large: 'hollow': holds no config.json", "save_pretrained"),
     (f"{GOOD} --large ./nowhere --small t5", "--large: './nowhere': no such folder (allowed: ", "check the path"),

@@ -33,7 +33,10 @@ def test_no_such_path(tmp_path: Path) -> None:
 
 
 def test_an_unknown_extension_and_a_folder_without_data(tmp_path: Path) -> None:
-    assert "give a folder or a .parquet, .jsonl, .json or .csv file" in error_of(text(tmp_path / "a.txt", "x"))
+    wanted = "give a folder or a .parquet, .arrow, .jsonl, .json, .csv or .tsv file"
+    assert f"(printf 'source\\ttarget\\n'; paste A B) > texts.tsv, or {wanted}" in error_of(
+        text(tmp_path / "a.txt", "x")
+    )
     message = error_of(tmp_path, "xsum")
     assert "no data files of task xsum" in message
     assert "data/{split}-*.parquet" in message
@@ -80,25 +83,44 @@ def test_a_missing_column_lists_the_columns_nested_ones_too(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ({"source": None, "target": "b"}, "column source: None: row 1 (counted from 0) is null"),
-        ({"source": "a", "target": None}, "column target: None: row 1 (counted from 0) is null"),
-        ({"source": "a"}, "column target: None: row 1 (counted from 0) is null"),
         ({"source": "a", "target": 5}, "column target: 5: row 1 (counted from 0) is of type int"),
         ({"source": ["a"], "target": "b"}, "column source: ['a']: row 1 (counted from 0) is of type list"),
         ({"source": "a", "target": {"x": 1}}, "column target: {'x': 1}: row 1 (counted from 0) is of type dict"),
-        ({"source": "a", "target": ["b", None]}, "column target: None: row 1 (counted from 0) is null"),
-        ({"source": "a", "target": []}, "column target: []: row 1 has no reference"),
+        ({"source": "a", "target": ["b", 5]}, "column target: 5: row 1 (counted from 0) is of type int"),
+        (
+            {"source": "a\ud800", "target": "b"},
+            "column source: 'a\\ud800': row 1 (counted from 0) holds half a character",
+        ),
+        ({"source": "a", "target": ["b", "\udfff"]}, "row 1 (counted from 0) holds half a character ('\\udfff'"),
     ],
 )
 def test_a_value_that_is_no_text_names_column_row_and_type(tmp_path: Path, row: dict[str, Any], problem: str) -> None:
     assert problem in error_of(jsonl(tmp_path / "a.jsonl", [ROWS[0], row]))
 
 
+@pytest.mark.parametrize(
+    ("row", "source", "references"),
+    [
+        ({"source": None, "target": "b"}, None, ("b",)),
+        ({"source": "a", "target": None}, "a", ()),
+        ({"source": "a"}, "a", ()),
+        ({"source": "a", "target": ["b", None]}, "a", ("b",)),
+        ({"source": "a", "target": []}, "a", ()),
+        ({"source": "a", "target": ""}, "a", ("",)),
+    ],
+)
+def test_a_null_cell_is_a_row(tmp_path: Path, row: dict[str, Any], source: str | None, references: Any) -> None:
+    example = load(jsonl(tmp_path / "a.jsonl", [ROWS[0], row])).examples[1]
+    assert (None if example.null_source else example.source, example.references) == (source, references)
+    assert example.answered == (references == ("b",))
+
+
 def test_a_column_of_numbers_or_nulls_in_parquet(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", {"source": ["a", "b"], "target": [1, 2]})
     assert "column target: 1: row 0 (counted from 0) is of type int, and must be text" in error_of(path)
     path = parquet(tmp_path / "b.parquet", {"t": [{"de": "a", "en": "b"}, None]})
-    assert "row 1 (counted from 0) is null" in error_of(path, source_column="t.de", target_column="t.en")
+    found = load(path, source_column="t.de", target_column="t.en").examples
+    assert [(text.null_source, text.references) for text in found] == [(False, ("b",)), (True, ())]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "json", "csv"])

@@ -39,15 +39,19 @@ class Front:
         from rich.table import Table
         from rich.text import Text
 
+        from bild_bench.measure.answered import filled
         from bild_bench.measure.quality import score
         from bild_bench.report.pareto import strict_front
 
         baseline = next((point["point"] for point in run.points if point["role"] == "baseline"), None)
         rows = []
         for label, samples in self._samples.items():
-            texts = [str(sample.output_text) for sample in samples]
             metric: Any = run.metric
-            quality = score(metric, texts, [list(sample.references) for sample in samples]).value
+            scored = [sample for sample in samples if filled(sample.references)]
+            if not scored:
+                continue
+            texts = [str(sample.output_text) for sample in scored]
+            quality = score(metric, texts, [filled(sample.references) for sample in scored]).value
             rows.append((label, quality, _speedup(self._samples, baseline, label)))
         table = Table("front so far", run.metric, "decoding", box=box.SIMPLE_HEAD, pad_edge=False)
         for index in strict_front([(quality, speed) for _, quality, speed in rows])[-_ROWS:]:

@@ -95,7 +95,7 @@ def _encode(pair: Pair, source: Source, keys: Sequence[str]) -> tuple[dict[str, 
         try:
             encoded[key] = pair.encode(key, source)
         except Exception as error:
-            errors[key] = _one_line(error)
+            errors[key] = in_one_line(error)
             continue
         seconds[key] = now(pair.device) - start
     return encoded, seconds, errors
@@ -107,7 +107,7 @@ def _decode(pair: Pair, point: Point, order: int, encode_seconds: float, decode:
         decoded = decode()
     # Whatever a model or a method raises is this text's failure and must not end the run.
     except Exception as error:
-        return Outcome(point, order, error=_one_line(error))
+        return Outcome(point, order, error=in_one_line(error))
     return Outcome(point, order, decoded, encode_seconds, now(pair.device) - start)
 
 
@@ -122,6 +122,9 @@ def calibrate(pair: Pair, source: Source, limits: Limits, repeats: int = 7) -> d
 
     Returns:
         {"source_tokens", "context_tokens", "repeats", role: {"encode_seconds", "rows": {"1": seconds, …}}}
+
+    Raises:
+        Exception: whatever the models raise on such a source.
     """
     result: dict[str, Any] = {
         "source_tokens": int(source.ids.shape[1]),
@@ -169,5 +172,6 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _one_line(error: Exception) -> str:
+def in_one_line(error: Exception) -> str:
+    """What is kept of a text's failure."""
     return " ".join(f"{type(error).__name__}: {error}".split())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from bild_bench.errors import DataError
 from bild_bench.hub import fetch
+from bild_bench.json_files import read_json_object
 from bild_bench.models.choice import ModelChoice
 from bild_bench.models.pickled import PICKLED, SMALL_FILES, converted, sha256
 
@@ -130,12 +130,4 @@ def _fingerprint(weights: list[Path], folder: Path, tokenizer: Path) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(str(path), path.name, f"is not valid JSON ({error})", "restore the file") from error
-    if not isinstance(content, dict):
-        raise DataError(str(path), path.name, f"holds a {type(content).__name__}, no object", "restore the file")
-    return content
+    return read_json_object(path, path.name) if path.is_file() else {}

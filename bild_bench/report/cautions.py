@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # What `cautions` needs of the samples.
 COLUMNS = (
     *("text_id", "point_id", "role", "status", "error", "source_truncated"),
-    *("started_at", "generated", "decode_seconds"),
+    *("started_at", "generated", "decode_seconds", "output_text", "references"),
 )
 # Fewer texts make thirds of a run differ by their texts alone.
 _FEWEST_TEXTS = 12

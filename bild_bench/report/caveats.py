@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bild_bench.decoding.early_exit import UNTRAINED, untrained_exit
+from bild_bench.measure.answered import answered_rows, empty_outputs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,9 +42,30 @@ def caveats(experiment: Experiment, points: Sequence[PointSummary]) -> list[str]
     if cut:
         found.append(f"{cut} of {texts} sources were cut at the source limit")
     failed = samples[samples["status"] == "error"]
+    ok = samples[samples["status"] == "ok"]
+    found += _of_references(run, ok)
+    empty = empty_outputs(ok)["point_id"].value_counts()
     for point in points:
-        found += [f"{point.point}: {problem}" for problem in _of_point(point, failed)]
+        problems = _of_point(point, failed)
+        outputs = int(empty.get(point.point_id, 0))
+        if outputs:
+            problems.append(f"{outputs} of its outputs {'is' if outputs == 1 else 'are'} empty")
+        found += [f"{point.point}: {problem}" for problem in problems]
     return found
+
+
+def _of_references(run: RunRecord, ok: pd.DataFrame) -> list[str]:
+    """Texts that no score can rest on."""
+    texts = ok.drop_duplicates("text_id")
+    if texts.empty:
+        return []
+    unanswered = len(texts) - len(answered_rows(texts))
+    if unanswered == len(texts):
+        return ["every reference is empty: nothing is scored"]
+    if unanswered:
+        have = "has" if unanswered == 1 else "have"
+        return [f"{unanswered} of {len(texts)} texts {have} no reference (null or empty): timed, and in no score"]
+    return []
 
 
 def _of_run(run: RunRecord) -> list[str]:
@@ -52,8 +74,12 @@ def _of_run(run: RunRecord) -> list[str]:
     expected, total = data.get("expected"), data.get("total")
     if expected is not None and total is not None and total < expected:
         found.append(f"only {total:,} of {expected:,} texts of the {run.split} split were there, not the whole set")
-    if run.texts > 0 and data.get("empty_references") == run.texts:
-        found.append("every reference is empty: scores mean nothing")
+    unknown = data.get("unknown_source_tokens")
+    if unknown:
+        found.append(
+            f"{unknown:,} source token{'' if unknown == 1 else 's'} unknown to the tokenizer,"
+            f" in {data.get('texts_with_unknown')} of {run.texts} texts"
+        )
     column = data.get("source_column")
     if column is not None and column == data.get("target_column"):
         found.append(f"source and references are the same column ({column}): scores mean nothing")

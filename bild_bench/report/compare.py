@@ -13,6 +13,7 @@ from bild_bench.report.collect import collect
 from bild_bench.report.common_texts import Member
 from bild_bench.report.compare_points import PointPair, Side, compare_point
 from bild_bench.report.differences import Difference, configuration, differences
+from bild_bench.report.unscored import empty_in_either, unanswered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,13 +140,14 @@ def _section(one: _Candidate, two: _Candidate, labels: Sequence[str]) -> Section
     shared = one.texts & two.texts
     rows_a, rows_b = _shared_rows(a, shared), _shared_rows(b, shared)
     same = a.run.machine == b.run.machine
-    points, notes = [], _notes(one, two, len(shared), same)
+    points, notes = [], _notes(one, two, len(shared), same) + unanswered(rows_a)
     for label in labels:
         side_a = Side(one.points[label], _baseline_id(a), rows_a)
         side_b = Side(two.points[label], _baseline_id(b), rows_b)
         found = compare_point(side_a, side_b, metric=a.run.metric, same_machine=same, seed=a.run.seed)
         if found is not None:
             points.append(found)
+            notes += [f"{label}: {note}" for note in empty_in_either(side_a, side_b)]
             notes += [f"{label}: {note}" for note in _point_notes(found, len(shared), side_a.point["role"])]
     unlike = differences(one.fields, two.fields)
     return Section(a, b, unlike, len(shared), same, tuple(points), tuple(notes))

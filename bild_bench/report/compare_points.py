@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from bild_bench.measure.answered import answered_rows
 from bild_bench.measure.intervals import Estimate, percentile_interval, ratio_of_sums, resampled_sums
 from bild_bench.measure.quality import score
 from bild_bench.measure.quality_intervals import paired_quality_difference
@@ -135,8 +136,11 @@ def _failed(side: Side) -> int:
 def _quality(both: pd.DataFrame, metric: Metric, seed: int) -> Quality:
     # Draws of one text are no further texts.
     first = both.drop_duplicates("text_id")
+    answered = answered_rows(first, "references_a")
+    # Where there is no reference at all, both score nothing, and a note says so.
+    first = first if answered.empty else answered
     a, b = list(first["output_text_a"]), list(first["output_text_b"])
-    references = [list(texts) for texts in first["references_a"]]
+    references = [[""]] * len(first) if answered.empty else [list(texts) for texts in first["references_a"]]
     before, after = score(metric, a, references), score(metric, b, references)
     difference, low, high = paired_quality_difference(metric, a, b, references, seed=seed)
     return Quality(before.value, after.value, Estimate(difference, low, high), after.signature)

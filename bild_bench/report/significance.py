@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from bild_bench.measure.answered import answered_rows
 from bild_bench.measure.quality import Metric
 from bild_bench.measure.quality_intervals import paired_quality_test
 
@@ -35,7 +36,7 @@ class Significance:
 def quality_significance(
     metric: str, seed: int, baseline: pd.DataFrame, point: pd.DataFrame, text_ids: Sequence[str]
 ) -> Significance | None:
-    """Compare a point's rows with its baseline's over these texts; None where they share none.
+    """Compare a point's rows with its baseline's over these texts; None where they share none that has a reference.
 
     Args:
         metric: of both; every metric has the same test.
@@ -45,7 +46,7 @@ def quality_significance(
     # A baseline that was decoded again beside later points counts once.
     sides = [rows[rows["status"] == "ok"].drop_duplicates(["text_id", "draw"]) for rows in (baseline, point)]
     pairs = sides[0].merge(sides[1], on=["text_id", "draw"], suffixes=("_base", ""))
-    pairs = pairs[pairs["text_id"].isin(set(text_ids))]
+    pairs = answered_rows(pairs[pairs["text_id"].isin(set(text_ids))])
     if pairs.empty:
         return None
     draws = [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from bild_bench.measure.answered import answered_rows
 from bild_bench.measure.intervals import Estimate, percentile_interval, ratio_of_sums, resampled_sums
 from bild_bench.measure.quality import Score, score
 from bild_bench.measure.quality_intervals import mean_quality_interval
@@ -45,8 +46,9 @@ class PointSummary:
     """One point's figures; None where unknown. Percentages are of generated tokens, but for identical_pct.
 
     texts: texts with an ok row. errors, truncated, hit_limit: rows that failed, whose source was cut, that ended at the
-    length limit. quality: the mean over draws of each draw's corpus score, quality_spread its sample standard deviation
-    over draws (None with one draw), quality_low and quality_high the mean's 95 % bootstrap interval over texts.
+    length limit. quality, over the texts that have a reference: the mean over draws of each draw's corpus score,
+    quality_spread its sample standard deviation over draws (None with one draw), quality_low and quality_high the
+    mean's 95 % bootstrap interval over texts.
 
     Against the baseline, over paired_texts only (ok in both, same process and machine): speedup_total and
     speedup_decoding are summed baseline seconds over summed seconds, speedup_per_token is baseline decode seconds a
@@ -198,6 +200,7 @@ def _identical(pairs: pd.DataFrame) -> int:
 
 def _quality(ok: pd.DataFrame, experiment: Experiment) -> tuple[Score | None, float | None, float | None, float | None]:
     """Score, spread over draws, and the interval's ends."""
+    ok = answered_rows(ok)
     if ok.empty:
         return None, None, None, None
     metric = cast("Metric", experiment.run.metric)

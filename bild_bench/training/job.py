@@ -11,6 +11,7 @@ from typing import Any
 
 from bild_bench.directories import LOCK
 from bild_bench.errors import DataError, UsageError, unknown_name
+from bild_bench.json_files import read_json_object
 from bild_bench.parquet import writing
 from bild_bench.training.callbacks import CHECKPOINTS, last_checkpoint
 from bild_bench.training.recipe import Recipe
@@ -203,10 +204,10 @@ def read_record(out: Path, name: str = RECORD) -> dict[str, Any]:
         DataError: it is damaged.
     """
     try:
-        record: dict[str, Any] = json.loads((out / name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError("--out", str(out / name), f"cannot be read ({error})", "choose another --out") from error
-    return record
+        return read_json_object(out / name, "--out")
+    except (OSError, DataError) as error:
+        problem = error.problem if isinstance(error, DataError) else error.strerror
+        raise DataError("--out", str(out / name), f"cannot be read ({problem})", "choose another --out") from error
 
 
 def write_record(out: Path, record: Mapping[str, Any], name: str = RECORD) -> None:

@@ -77,7 +77,7 @@ def _texts(job: Job) -> Iterator[str]:
         yield source.prefix
         for example in found.examples:
             yield example.source
-            yield example.references[0]
+            yield example.target
 
 
 def _make_trainable(model: nn.Module) -> None:

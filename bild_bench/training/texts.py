@@ -75,7 +75,7 @@ class Learned:
     Args:
         label, fingerprint: what was read; see `data.Examples`.
         train, validation: the texts.
-        dropped: training texts with an empty source or target.
+        dropped: training texts with an empty or null source or target.
     """
 
     source: Source
@@ -134,7 +134,7 @@ def read_examples(source: Source, seed: int, announce: Callable[[str], None]) ->
         UsageError, DataError: see `data.load_examples`; DataError too where no text is left.
     """
     found = load_split(source, "train", seed, announce)
-    kept = [example for example in found.examples if example.source.strip() and example.references[0].strip()]
+    kept = [example for example in found.examples if example.source.strip() and example.answered]
     validation, train = _validation(source, kept, seed, announce)
     if not train or not validation:
         which = "training" if not train else "validation"
@@ -144,14 +144,12 @@ def read_examples(source: Source, seed: int, announce: Callable[[str], None]) ->
 
 
 def encode(examples: Sequence[Example], prefix: str, tokenizer: Any, sizes: tuple[int, int]) -> tuple[Encoded, ...]:
-    """Sources with the prefix, and first references, cut to sizes."""
+    """Sources with the prefix, and first references that are not empty, cut to sizes."""
     encoded: list[Encoded] = []
     for start in range(0, len(examples), _CHUNK):
         chunk = examples[start : start + _CHUNK]
         sources = encode_sources([example.source for example in chunk], prefix, tokenizer, sizes[0])
-        targets = tokenizer(
-            text_target=[example.references[0] for example in chunk], truncation=True, max_length=sizes[1]
-        )
+        targets = tokenizer(text_target=[example.target for example in chunk], truncation=True, max_length=sizes[1])
         pairs = zip(sources, targets["input_ids"], strict=True)
         encoded += [Encoded(tuple(source), tuple(target)) for source, target in pairs]
     return tuple(encoded)
@@ -175,7 +173,7 @@ def _validation(
         fix = "add --hold-out 200, or --validation-data PATH"
         raise DataError("--validation-data", None, f"{source.data} is one file, and not to be validated on", fix)
     found = load_split(source, "validation", seed, announce)
-    return [text for text in found.examples if text.source.strip() and text.references[0].strip()], kept
+    return [text for text in found.examples if text.source.strip() and text.answered], kept
 
 
 def load_split(source: Source, split: str, seed: int, announce: Callable[[str], None]) -> Examples:
