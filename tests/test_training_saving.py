@@ -19,8 +19,9 @@ from bild_bench.models.checkpoint import find_checkpoint
 from bild_bench.models.choice import ModelChoice
 from bild_bench.models.library import load_exit_classifier, load_tokenizer
 from bild_bench.training.saving import CLASSIFIER_FILE, save_model
-from bild_bench.training.sizes import SIZES, new_model, train_tokenizer
+from bild_bench.training.sizes import SIZES, new_model
 from bild_bench.training.starting import start
+from bild_bench.training.tokenizer import train_tokenizer
 from tests.checkpoints import save_bart, save_marian, save_mt5, save_pegasus, save_t5
 from tests.forward import library_logits, load
 from tests.loading import edit
@@ -213,7 +214,14 @@ def test_a_tokenizer_gives_its_own_texts_back_and_ends_each_with_its_end_token(t
     assert made("the 漢")["input_ids"][-2] == 2
 
 
-@pytest.mark.parametrize(("vocabulary", "problem"), [(5_000, "the texts yield only"), (20, "is too small .*chars")])
+# The characters without the space, the mark of a word's beginning, and the three special pieces.
+_LEAST = len(set("".join(SENTENCES)) - {" "}) + 4
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "problem"),
+    [(5_000, "the texts yield only"), (20, rf"is too small .*{_LEAST} characters.*ask for {_LEAST} or more")],
+)
 def test_texts_that_do_not_fit_a_vocabulary_are_one_clear_line(tmp_path: Path, vocabulary: int, problem: str) -> None:
     with pytest.raises(DataError, match=rf"^--vocab-size: {vocabulary}: .*{problem}") as caught:
         train_tokenizer(corpus(), vocabulary, tmp_path / "made")

@@ -1,12 +1,8 @@
-"""Shapes of new T5 v1.1 models by name, and a tokenizer trained on the texts at hand."""
+"""Shapes of new T5 v1.1 models by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
-
-from bild_bench.errors import DataError
 
 # d_model, heads, width of a head, d_ff, encoder layers, decoder layers. An encoder shallower than the decoder would
 # break the library's own `generate`.
@@ -17,8 +13,6 @@ SIZES: dict[str, tuple[int, int, int, int, int, int]] = {
     "t5-base": (768, 12, 64, 2048, 12, 12),
     "t5-large": (1024, 16, 64, 2816, 24, 24),
 }
-
-_SPECIAL = ("<pad>", "</s>", "<unk>")
 
 
 def new_model(size: str, vocabulary: int, seed: int) -> Any:
@@ -43,37 +37,3 @@ def new_model(size: str, vocabulary: int, seed: int) -> Any:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return transformers.T5ForConditionalGeneration(config)
-
-
-def train_tokenizer(texts: Iterable[str], vocabulary: int, folder: Path) -> None:
-    """A unigram tokenizer (Kudo 2018) of T5's form, saved into folder.
-
-    Raises:
-        DataError: the texts do not fill such a vocabulary, or have more characters than it has pieces.
-    """
-    import transformers
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
-    tokenizer.decoder = decoders.Metaspace()
-    trainer = trainers.UnigramTrainer(
-        vocab_size=vocabulary, special_tokens=list(_SPECIAL), unk_token="<unk>", show_progress=False
-    )
-    try:
-        tokenizer.train_from_iterator(texts, trainer)
-    except DataError:
-        raise
-    except Exception as error:
-        # The library raises no narrower class where the texts have more characters than there are pieces.
-        raise DataError("--vocab-size", vocabulary, f"is too small ({error})", "ask for more") from error
-    if tokenizer.get_vocab_size() < vocabulary:
-        found = f"the texts yield only {tokenizer.get_vocab_size():,} pieces"
-        raise DataError("--vocab-size", vocabulary, found, "ask for fewer, or give more text")
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
-    ).save_pretrained(folder)

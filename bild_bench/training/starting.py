@@ -12,8 +12,9 @@ from bild_bench.models.choice import ModelChoice
 from bild_bench.models.library import load_model, load_tokenizer, require_encoder_decoder
 from bild_bench.training.job import OWN_TOKENIZER, Job
 from bild_bench.training.objectives import check_layered
-from bild_bench.training.sizes import new_model, train_tokenizer
+from bild_bench.training.sizes import new_model
 from bild_bench.training.texts import load_split
+from bild_bench.training.tokenizer import train_tokenizer
 
 Announce = Callable[[str], None]
 
@@ -47,7 +48,7 @@ def make_tokenizer(job: Job, announce: Announce) -> None:
         return
     announce(f"training a tokenizer of {job.vocab_size:,} pieces")
     draft = folder.with_suffix(".part")
-    train_tokenizer(_texts(job), job.vocab_size, draft)
+    train_tokenizer(_texts(job), job.vocab_size, draft, job.recipe.seed)
     draft.replace(folder)
 
 
