@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 from bild_bench.errors import UsageError
@@ -9,6 +11,7 @@ from bild_bench.measure.machine import usable_cores
 
 # The resampling of the report takes no larger seeds.
 _LARGEST_SEED = 2**32 - 1
+_ADDRESS = r"(?i)(s3|gs|gcs|az|abfss?|hdfs|hf|https?|ftp|ssh|file)://"
 # More threads than a few a core only wait for one another, and thousands of them make libraries abort.
 _THREADS_A_CORE = 4
 
@@ -48,6 +51,9 @@ def folder(option: str, value: str | Path) -> Path:
     """
     if str(value) == "":
         raise UsageError(option, "", "is empty", "give a directory, or leave it out")
+    # A text alone: a Path has lost one of the two slashes. Other colons are part of a name.
+    if isinstance(value, str) and re.match(_ADDRESS, value) and not os.path.lexists(value):
+        raise UsageError(option, value, "is an address, and must be a directory on this machine", "give its path")
     try:
         return Path(value).expanduser()
     except RuntimeError as error:

@@ -40,9 +40,11 @@ def table_rows(files: tuple[Path, ...], wanted: Mapping[str, str]) -> Iterator[t
 
 
 def _parquet(file: Path, wanted: Mapping[str, str]) -> Iterator[tuple[Any, list[list[str]]]]:
+    from pyarrow import OSFile
     from pyarrow.parquet import ParquetFile
 
-    with ParquetFile(file) as opened:
+    # Opened here: the reader would take a name such as "a:b.parquet" for an address.
+    with OSFile(str(file)) as raw, ParquetFile(raw) as opened:
         paths = _paths(opened.schema_arrow, wanted)
         if opened.metadata.num_rows == 0:
             return

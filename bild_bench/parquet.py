@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -49,9 +50,13 @@ def load_table(path: Path, schema: pa.Schema | None, columns: list[str] | None =
         FileNotFoundError: no such file.
         DataError: it is damaged, no Parquet file, or of another schema; the file is named.
     """
-    # Not read_table: that takes "name=value" folders above the file for columns.
+    # Not read_table: that takes "name=value" folders above the file for columns. Nor its own opening of a path: that
+    # takes "a:b" for an address.
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        if not stat.S_ISREG(path.stat().st_mode):
+            # A pipe without a writer would be waited for without end.
+            raise DataError(_FIELD, str(path), "is no regular file", "give a directory that bild-bench wrote")
+        with path.open("rb") as opened, pq.ParquetFile(opened, page_checksum_verification=True) as file:
             if schema is not None and not file.schema_arrow.equals(schema):
                 raise foreign(path)
             # For a small file, and a report reads thousands, starting threads takes longer than reading.
@@ -60,7 +65,7 @@ def load_table(path: Path, schema: pa.Schema | None, columns: list[str] | None =
         raise FileNotFoundError(path) from error
     except (pa.ArrowException, OSError) as error:
         problem = f"damaged, or cannot be read as Parquet ({str(error).rstrip('.')})"
-        raise DataError(_FIELD, str(path), problem, "restore it from a copy, or delete it and run again") from error
+        raise DataError(_FIELD, str(path), problem, "restore it from a copy, or move it away and run again") from error
 
 
 def foreign(path: Path) -> DataError:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bild_bench.errors import DataError, RunError
 from bild_bench.parquet import foreign, load_table, save_table, writing
@@ -173,7 +174,37 @@ def read(directory: Path) -> Experiment:
             version.
     """
     run = read_run(directory)
-    return Experiment(run, sample_frame(_samples(directory, run)), directory)
+    table = _samples(directory, run)
+    check_rows(table, run, directory)
+    return Experiment(run, sample_frame(table), directory)
+
+
+def check_rows(table: pa.Table, run: RunRecord, directory: Path) -> None:
+    """Are the rows this run's own? Only the columns that are there are looked at.
+
+    Raises:
+        DataError: rows of another experiment, or of points or texts that the run does not have; a row without a status
+            or without what its status promises.
+    """
+    allowed = {
+        "experiment_id": {run.experiment_id},
+        "point_id": {point["point_id"] for point in run.points},
+        "text_id": set(run.texts_expected),
+        "status": {"ok", "error"},
+        "role": {"baseline", "point"},
+    }
+    found = set(table.column_names)
+    for name in allowed.keys() & found:
+        foreign_to_it = set(table[name].unique().to_pylist()) - allowed[name]
+        if foreign_to_it:
+            problem = f"{SAMPLES} does not fit {RUN}: {name} {sorted(map(str, foreign_to_it))[0]!r} is not the run's"
+            raise DataError(_FIELD, str(directory), problem, "restore both from a copy")
+    promised = {"output_ids", "output_text"} & found if "status" in found else set()
+    for name in promised:
+        lacking = pc.sum(pc.and_(pc.equal(table["status"], "ok"), pc.is_null(table[name]))).as_py()
+        if lacking:
+            problem = f"{SAMPLES} has {lacking} rows of status ok without {name}"
+            raise DataError(_FIELD, str(directory), problem, "restore it from a copy")
 
 
 def _require_all_texts(directory: Path, run: RunRecord) -> None:
@@ -224,5 +255,5 @@ def read_run(directory: Path) -> RunRecord:
         raise foreign(path)
     try:
         return run_record(table)
-    except ValueError:
-        raise foreign(path) from None
+    except ValueError as error:
+        raise DataError(_FIELD, str(path), f"damaged ({error})", "restore it from a copy") from None

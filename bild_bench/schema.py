@@ -205,9 +205,16 @@ def run_table(run: RunRecord) -> pa.Table:
 
 
 def run_record(table: pa.Table) -> RunRecord:
-    """The first row of a `RUN_SCHEMA` table -> the run; the inverse of `run_table`."""
+    """The first row of a `RUN_SCHEMA` table -> the run; the inverse of `run_table`.
+
+    Raises:
+        ValueError: what it holds is not what the reports rest on; see `run_checks`.
+    """
+    from bild_bench.run_checks import check_record, parsed
+
     row = table.slice(0, 1).to_pylist()[0]
-    row.update({name: json.loads(row[name]) for name in _JSON_FIELDS})
+    row.update({name: parsed(row[name], name) for name in _JSON_FIELDS})
+    check_record(row)
     return RunRecord(**row)
 
 

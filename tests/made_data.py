@@ -29,7 +29,9 @@ def parquet(path: Path, columns: dict[str, list[Any]]) -> Path:
     from pyarrow.parquet import write_table
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_table(pyarrow.table(columns), path)
+    # Opened here: a name such as "a:b.parquet" would be taken for an address.
+    with path.open("wb") as file:
+        write_table(pyarrow.table(columns), file)
     return path
 
 

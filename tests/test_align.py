@@ -283,7 +283,7 @@ def test_a_damaged_shard_is_named(made: Path, tmp_path: Path) -> None:
     path = out / "calibration" / "1-train-000000.parquet"
     path.write_bytes(path.read_bytes()[:-20])
     ended = call(*command(made, made / "texts.jsonl", out, "--share", "0.5"))
-    refused(ended, 3, str(path), "delete it and run again")
+    refused(ended, 3, str(path), "move it away and run again")
 
 
 def test_the_seconds_of_a_killed_training_count_up_to_its_newest_checkpoint(made: Path, tmp_path: Path) -> None:

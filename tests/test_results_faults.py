@@ -203,12 +203,12 @@ def test_a_file_of_another_schema_version_says_which(tmp_path: Path) -> None:
         results.read(directory)
 
 
-def test_a_run_file_with_broken_json_is_foreign(tmp_path: Path) -> None:
+def test_a_run_file_with_broken_json_is_damaged(tmp_path: Path) -> None:
     directory = stored(tmp_path)
     table = run_table(made_run())
     place = table.column_names.index("points")
     pq.write_table(table.set_column(place, RUN_SCHEMA.field("points"), pa.array(["[{"])), directory / "run.parquet")
-    with pytest.raises(DataError, match="not a results file"):
+    with pytest.raises(DataError, match=r"run\.parquet.: damaged \(points is not valid JSON"):
         results.read(directory)
 
 
@@ -226,7 +226,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_a_damaged_merge_can_be_deleted_and_done_again(tmp_path: Path) -> None:
     directory = stored(tmp_path)
     (directory / "samples.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"samples\.parquet.*delete it and run again"):
+    with pytest.raises(DataError, match=r"samples\.parquet.*move it away and run again"):
         results.complete(directory, made_run())
     (directory / "samples.parquet").unlink()
     finish_after_crash(directory)

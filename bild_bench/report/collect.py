@@ -17,7 +17,7 @@ from bild_bench.report.common_texts import Member, Shown, on_common_texts
 from bild_bench.report.pareto import strict_front
 from bild_bench.report.stored import stored_points
 from bild_bench.report.summary import PointSummary
-from bild_bench.schema import RunRecord
+from bild_bench.schema import SAMPLE_SCHEMA, RunRecord
 
 __all__ = ["Collected", "Entry", "Group", "Member", "collect", "comparable"]
 
@@ -117,7 +117,8 @@ def collect(paths: Sequence[Path] = (Path("results"),), *, together: bool = Fals
         try:
             members.append(_member(directory, damaged))
         except DataError as error:
-            damaged.append(str(error))
+            # A figure that cannot be knows of no directory.
+            damaged.append(str(error) if str(directory) in str(error) else f"{directory}: {error}")
     members.sort(key=lambda member: (member.run.created_at, str(member.directory)))
     sets: dict[tuple[str, ...], list[Member]] = {}
     for member in members:
@@ -133,7 +134,11 @@ def collect(paths: Sequence[Path] = (Path("results"),), *, together: bool = Fals
         except DataError as error:
             if together:
                 raise
-            damaged.append(str(error))
+            sound = _readable(alike, damaged)
+            if len(sound) == len(alike):
+                damaged.append(str(error))
+            elif sound:
+                groups.append(_group(sound, together))
     groups.sort(key=lambda group: (group.run.task, group.run.data_label, group.run.split))
     return Collected(tuple(groups), tuple(damaged))
 
@@ -179,11 +184,23 @@ def _member(directory: Path, damaged: list[str]) -> Member:
     run = results.read_run(directory)
     if run.status == "complete":
         try:
-            return Member(run, directory, stored_points(directory), tuple(run.texts_expected))
+            return Member(run, directory, stored_points(directory, run), tuple(run.texts_expected))
         except DataError as error:
             # Derived from the samples and nothing else: named, and made again.
             damaged.append(str(error))
     return Member.from_samples(results.read(directory))
+
+
+def _readable(members: Sequence[Member], damaged: list[str]) -> list[Member]:
+    """Those whose samples can be read; the others are added to the damaged."""
+    sound = []
+    for member in members:
+        try:
+            member.samples([name for name in SAMPLE_SCHEMA.names if name not in ("trace", "pieces")])
+            sound.append(member)
+        except DataError as error:
+            damaged.append(str(error))
+    return sound
 
 
 def _require_same(first: Mapping[str, str], other: Mapping[str, str], one: Member, two: Member) -> None:

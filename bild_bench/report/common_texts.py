@@ -54,6 +54,7 @@ class Member:
             # While the experiment runs, and where the file is lost, `results.read` has the rows or the error.
             with suppress(FileNotFoundError):
                 table = load_table(self.directory / results.SAMPLES, SAMPLE_SCHEMA, list(columns))
+                results.check_rows(table, self.run, self.directory)
                 frame: pd.DataFrame = sample_frame(table)
                 return frame
         return results.read(self.directory).samples
