@@ -14,8 +14,14 @@ from pathlib import Path
 from bild_bench.models.checkpoint import find_checkpoint
 from bild_bench.models.choice import ModelChoice
 from bild_bench.models.library import load_model, load_tokenizer
+from bild_bench.models.prefix import PREFIXES_KEY
 from bild_bench.training.saving import save_model
 
+# What recipes/embedded_pair.sh trained them with.
+PREFIXES = [
+    {"kind": "summarization", "prefix": "summarize: "},
+    {"kind": "translation", "prefix": "translate German to English: "},
+]
 EMBEDDED = Path(__file__).resolve().parents[1] / "bild_bench" / "embedded"
 
 
@@ -23,6 +29,7 @@ def main(trained: Path) -> None:
     for role in ("large", "small", "aligned"):
         checkpoint = find_checkpoint(ModelChoice(str(trained / role)), f"--{role}", print)
         model = load_model(checkpoint, f"--{role}", "cpu", "float32")
+        setattr(model.config, PREFIXES_KEY, PREFIXES)
         part = EMBEDDED / f"{role}.part"
         shutil.rmtree(part, ignore_errors=True)
         save_model(model, load_tokenizer(checkpoint, f"--{role}"), part, "float16")

@@ -103,7 +103,7 @@ def test_custom_takes_the_presets_stand_in_for_its_kind(preset: str) -> None:
 
 def test_own_models() -> None:
     choice = choose("xsum", large="models/big/", small="someone/tiny")
-    assert (choice.label, choice.prefix) == ("big+tiny", "")
+    assert (choice.label, choice.prefix) == ("big+tiny", None)
     assert (choice.large, choice.small) == (ModelChoice("models/big/"), ModelChoice("someone/tiny"))
 
 

@@ -130,7 +130,7 @@ DATA_OR_MODEL = [
     (
         f"{GOOD} --large t5 --small other",
         "--large and --small: 't5 and other': their tokenizers differ: ",
-        "one tokenizer",
+        "the same tokenizer",
     ),
     (f"{GOOD} --large t5 --small bart --session fast", "--small: 'bart': is of type bart", "--session reference"),
 ]

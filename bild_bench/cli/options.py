@@ -105,7 +105,10 @@ SmallOption = Annotated[
     str | None, typer.Option("--small", help="Small model: folder or hub id.", rich_help_panel=_MODEL)
 ]
 PrefixOption = Annotated[
-    str | None, typer.Option("--prefix", help="Text put before every source. \\[the preset's]", rich_help_panel=_MODEL)
+    str | None,
+    typer.Option(
+        "--prefix", help="Text put before every source. \\[the preset's or checkpoint's]", rich_help_panel=_MODEL
+    ),
 ]
 
 DataOption = Annotated[

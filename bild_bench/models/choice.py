@@ -45,7 +45,8 @@ class PairChoice:
         label: as shown in tables and results: "embedded", "paper", "paper-aligned", "flan", or "large+small".
         large: the target model; None where only the small one is needed.
         small: the draft model; None where only the large one is needed.
-        prefix: put before every source text.
+        prefix: put before every source text; None for what the checkpoint itself says.
+        kind: of the task, "translation" or "summarization".
         notes: where prefix, revisions and settings come from, by field.
         smalls: several small models by name, where a sweep compares them; `small` is None then.
     """
@@ -53,7 +54,8 @@ class PairChoice:
     label: str
     large: ModelChoice | None
     small: ModelChoice | None
-    prefix: str
+    prefix: str | None
+    kind: str = "translation"
     notes: Mapping[str, str] = field(default_factory=dict)
     smalls: Mapping[str, ModelChoice] = field(default_factory=dict)
 
@@ -99,7 +101,7 @@ def choose_pair(
         large: folder or hub id instead of a preset's model.
         small: folder or hub id instead of a preset's model.
         smalls: several of them, to be compared.
-        prefix: instead of the preset's; None for its own ("" with --large and --small).
+        prefix: instead of the preset's; None for its own, or for what the checkpoints of --large and --small say.
 
     Raises:
         UsageError: the combination names no pair; the message says what to use instead.
@@ -119,7 +121,8 @@ def choose_pair(
             "+".join(names),
             None if large is None else ModelChoice(large),
             None if small is None else ModelChoice(small),
-            "" if prefix is None else prefix,
+            prefix,
+            kind,
             smalls={name: ModelChoice(model) for name, model in zip(names_of(smalls), smalls, strict=True)},
         )
     name = "embedded" if preset is None else preset
@@ -134,6 +137,7 @@ def choose_pair(
         _model_choice(entry["large"]),
         _model_choice(entry["aligned" if aligned else "small"]),
         entry["prefix"] if prefix is None else prefix,
+        kind,
         entry["sources"],
     )
 

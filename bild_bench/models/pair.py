@@ -24,6 +24,7 @@ from bild_bench.models.library import (
     require_encoder_decoder,
 )
 from bild_bench.models.opened import SESSION_KINDS, Model, open_model
+from bild_bench.models.prefix import read_prefix
 from bild_bench.models.rules import GenerationRules, read_rules
 from bild_bench.models.special_ids import SpecialIds, agree, read_special_ids, vocabulary_of
 
@@ -195,7 +196,10 @@ def load_pair(
             description |= {"session_not_captured": opened.why_eager}
         models[key] = LoadedModel(checkpoints[key], opened, description)
     peers = {key: load_model(checkpoints[key], _option(key), device, dtype) for key in library_keys}
-    parts = (choice.label, choice.prefix, tokenizers[main], models, special, rules)
+    prefix = choice.prefix
+    if prefix is None:
+        prefix = read_prefix(checkpoints[main], _option(main), choice.kind, announce)
+    parts = (choice.label, prefix, tokenizers[main], models, special, rules)
     return Pair(*parts, device, dtype, positions, peers)
 
 

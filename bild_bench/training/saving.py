@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from bild_bench.models.prefix import PREFIXES_KEY
 from bild_bench.parquet import writing
 from bild_bench.training.card import model_card
 from bild_bench.training.classifier import ExitClassifier
@@ -35,12 +36,19 @@ def save_finished(job: Job, trained: Any, model: Any, tokenizer: Any, record: di
         if not isinstance(trained, ExitClassifier):
             # A classifier leaves the layers as they were: what they were trained for stands there already.
             setattr(model.config, OBJECTIVE_KEY, job.recipe.objective)
+            setattr(model.config, PREFIXES_KEY, _prefixes(job))
         save_model(model.cpu(), tokenizer, job.out)
         if isinstance(trained, ExitClassifier):
             linear = trained.linear.cpu()
             tensors = {"weight": linear.weight.detach()[0].clone(), "bias": linear.bias.detach()[0].clone()}
             save_file(tensors, job.out / CLASSIFIER_FILE, metadata={"format": "pt"})
         (job.out / "README.md").write_text(model_card(job, model, record), encoding="utf-8")
+
+
+def _prefixes(job: Job) -> list[dict[str, str | None]]:
+    """The prefix of every source, once each; a custom task may be of either kind."""
+    named = {(None if source.task.name == "custom" else source.task.kind, source.prefix) for source in job.sources}
+    return [{"kind": kind, "prefix": prefix} for kind, prefix in sorted(named, key=str)]
 
 
 def save_model(model: Any, tokenizer: Any, folder: Path, precision: str = "float32") -> None:
