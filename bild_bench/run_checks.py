@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from bild_bench.measure.metrics import is_bleu
 from bild_bench.measure.quality import METRICS
 
 # Deeper than anything that is recorded, and shallow enough for every reader.
@@ -135,7 +136,7 @@ def check_record(row: dict[str, Any]) -> None:
         raise ValueError(f"{where or 'a part of it'}: {first['msg']}") from None
     ids = [point.point_id for point in record.points]
     rules = {
-        f"metric: not known (allowed: {', '.join(METRICS)})": record.metric in METRICS,
+        f"metric: not known (allowed: {', '.join(METRICS)})": record.metric in METRICS or is_bleu(record.metric),
         "points: ids repeat": len(set(ids)) == len(ids),
         "points: more than one baseline": sum(point.role == "baseline" for point in record.points) <= 1,
         "texts_expected: ids repeat": len(set(record.texts_expected)) == len(record.texts_expected),

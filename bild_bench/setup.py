@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from bild_bench.decoding.picking import Sampling
 from bild_bench.decoding.records import Limits
 from bild_bench.decoding.typed import typed
 from bild_bench.errors import DataError, UsageError
+from bild_bench.measure.metrics import tokenized
+from bild_bench.measure.scripts import script_warning
 from bild_bench.models.choice import PairChoice, choose_pair
 from bild_bench.plan import Point, check_sampling, keys_of, library_keys_of
 from bild_bench.tasks import Task, load_task
@@ -36,6 +38,7 @@ class Request:
     Args:
         data: "embedded", "hub" or a path; None for "embedded" with the embedded pair and "hub" with the others.
         large, small: folder or hub id. Paths may be given as Path, here as for task and data.
+        bleu_tokenize: sacreBLEU's tokenizer of that name instead of 13a; see `measure.metrics.TOKENIZERS`.
         smalls: several small models to compare, instead of `small`; points name them (`Point.small`).
         limit: texts at most, a seeded sample; None for all.
         threads: CPU threads of torch, 1 to 4 for each usable core; None leaves them as they are.
@@ -61,6 +64,7 @@ class Request:
     source_column: str | None = None
     target_column: str | None = None
     metric: str | None = None
+    bleu_tokenize: str | None = None
     preset: str | None = None
     aligned: bool | None = None
     large: str | None = None
@@ -135,6 +139,8 @@ def choose(request: Request, points: Sequence[Point]) -> tuple[Task, PairChoice]
     task = load_task(
         request.task, source_column=request.source_column, target_column=request.target_column, metric=request.metric
     )
+    if request.bleu_tokenize is not None:
+        task = replace(task, metric=tokenized(task.metric, request.bleu_tokenize))
     choice = choose_pair(
         task.name,
         task.kind,
@@ -160,6 +166,9 @@ def prepare(
     examples = load_examples(task, data, request.split, request.limit, request.seed, announce)
     if not any(example.source.strip() for example in examples.examples):
         raise DataError("--data", examples.label, "every source text is empty", "check --source-column")
+    unreadable = script_warning(task.metric, (example.references for example in examples.examples))
+    if unreadable is not None:
+        announce(f"warning: {unreadable}")
 
     import torch
 

@@ -132,6 +132,14 @@ TargetColumnOption = Annotated[
 MetricOption = Annotated[
     Metric | None, typer.Option("--metric", help="Quality metric. \\[the task's]", rich_help_panel=_DATA)
 ]
+BleuTokenizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bleu-tokenize",
+        help="BLEU's tokenizer: 13a, intl, zh, ja-mecab, ko-mecab, flores200 or char. \\[13a]",
+        rich_help_panel=_DATA,
+    ),
+]
 
 DeviceOption = Annotated[
     str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.", rich_help_panel=_MACHINE)

@@ -49,6 +49,7 @@ def run(
     source_column: o.SourceColumnOption = None,
     target_column: o.TargetColumnOption = None,
     metric: o.MetricOption = None,
+    bleu_tokenize: o.BleuTokenizeOption = None,
     device: o.DeviceOption = "auto",
     dtype: o.DtypeOption = "float32",
     threads: o.ThreadsOption = None,

@@ -84,6 +84,7 @@ def tune(
     source_column: o.SourceColumnOption = None,
     target_column: o.TargetColumnOption = None,
     metric: o.MetricOption = None,
+    bleu_tokenize: o.BleuTokenizeOption = None,
     device: o.DeviceOption = "auto",
     dtype: o.DtypeOption = "float32",
     threads: o.ThreadsOption = None,

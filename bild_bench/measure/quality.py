@@ -13,11 +13,25 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from bild_bench.errors import DataError, unknown_name
+from bild_bench.measure.metrics import TOKENIZERS, is_bleu, tokenizer_of
 
 if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
+
     from bild_bench.measure.intervals import Floats
 
-Metric = Literal["bleu", "rougeL", "rougeLsum"]
+# BLEU by another tokenizer than the usual one has a name of its own; see `measure.metrics`.
+Metric = Literal[
+    "bleu",
+    "rougeL",
+    "rougeLsum",
+    "bleu-intl",
+    "bleu-zh",
+    "bleu-ja-mecab",
+    "bleu-ko-mecab",
+    "bleu-flores200",
+    "bleu-char",
+]
 METRICS: tuple[Metric, ...] = ("bleu", "rougeL", "rougeLsum")
 
 # Points of a sweep share most of their texts with the baseline: a text is scored once for all of them.
@@ -41,7 +55,7 @@ def score(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequen
     rouge-score reads only a-z and 0-9, so ROUGE is for English: an umlaut splits a word, other scripts score 0.
 
     Args:
-        metric: "bleu", "rougeL" or "rougeLsum".
+        metric: "bleu", "rougeL" or "rougeLsum", or BLEU by another of sacreBLEU's tokenizers, such as "bleu-zh".
         hypotheses: one text each; an empty text counts as a text.
         references: for each hypothesis one or more texts; their number may vary.
 
@@ -51,8 +65,8 @@ def score(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequen
         UsageError: another metric.
     """
     _check(metric, hypotheses, references)
-    if metric == "bleu":
-        return _corpus_bleu(hypotheses, references)
+    if is_bleu(metric):
+        return _corpus_bleu(metric, hypotheses, references)
     value = 100.0 * float(text_statistics(metric, hypotheses, references)[:, 0].mean())
     return Score(metric, value, _rouge_signature(metric, references))
 
@@ -69,7 +83,7 @@ def text_statistics(metric: Metric, hypotheses: Sequence[str], references: Seque
     import numpy as np
 
     _check(metric, hypotheses, references)
-    of_text = _bleu_counts if metric == "bleu" else _rouge_f1
+    of_text = _bleu_counts if is_bleu(metric) else _rouge_f1
     rows = [of_text(metric, hyp, tuple(refs)) for hyp, refs in zip(hypotheses, references, strict=True)]
     return np.asarray(rows, dtype=np.float64)
 
@@ -84,22 +98,31 @@ def sentences_on_lines(text: str) -> str:
     return "\n".join(sentence.strip() for sentence in sentencex.segment("en", text) if sentence.strip())
 
 
-def _corpus_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+@lru_cache(maxsize=len(TOKENIZERS))
+def bleu_of(metric: Metric) -> BLEU:
+    """sacreBLEU's BLEU by the metric's tokenizer; to make one takes as long as a score."""
+    return _new_bleu(metric)
+
+
+def _new_bleu(metric: Metric) -> BLEU:
     from sacrebleu.metrics.bleu import BLEU
 
+    return BLEU(tokenize=tokenizer_of(metric))
+
+
+def _corpus_bleu(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
     # sacreBLEU wants reference streams, each as long as the corpus; None stands where a text has fewer references.
     most = max(len(refs) for refs in references)
     streams: list[Any] = [[refs[i] if i < len(refs) else None for refs in references] for i in range(most)]
-    bleu = BLEU()
+    # Its signature tells of the last corpus, so each has its own.
+    bleu = _new_bleu(metric)
     value = bleu.corpus_score(list(hypotheses), streams).score
-    return Score("bleu", float(value), str(bleu.get_signature()))
+    return Score(metric, float(value), str(bleu.get_signature()))
 
 
 @lru_cache(maxsize=_TEXTS_REMEMBERED)
-def _bleu_counts(_metric: Metric, hypothesis: str, references: tuple[str, ...]) -> tuple[float, ...]:
-    from sacrebleu.metrics.bleu import BLEU
-
-    counted = BLEU().corpus_score([hypothesis], [[reference] for reference in references])
+def _bleu_counts(metric: Metric, hypothesis: str, references: tuple[str, ...]) -> tuple[float, ...]:
+    counted = bleu_of(metric).corpus_score([hypothesis], [[reference] for reference in references])
     return (counted.sys_len, counted.ref_len, *counted.counts, *counted.totals)
 
 
@@ -124,7 +147,7 @@ def _rouge_signature(metric: Metric, references: Sequence[Sequence[str]]) -> str
 
 
 def _check(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-    if metric not in METRICS:
+    if metric not in METRICS and not is_bleu(metric):
         raise unknown_name("metric", metric, METRICS)
     if len(hypotheses) == 0:
         raise DataError("hypotheses", 0, "no texts to score", "give at least one finished text")

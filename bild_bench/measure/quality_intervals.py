@@ -16,7 +16,8 @@ from bild_bench.measure.intervals import (
     percentile_interval,
     resampled_sums,
 )
-from bild_bench.measure.quality import Metric, text_statistics
+from bild_bench.measure.metrics import is_bleu
+from bild_bench.measure.quality import Metric, bleu_of, text_statistics
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -149,13 +150,10 @@ def _corpus_values(metric: Metric, sums: Floats, texts: Floats) -> Floats:
 
     texts: how many are in each sum, shape (rows,); a sum over none has no score, which is NaN.
     """
-    if metric != "bleu":
+    if not is_bleu(metric):
         with np.errstate(invalid="ignore"):
             return 100.0 * sums[:, 0] / texts
-    from sacrebleu.metrics.bleu import BLEU
-
-    # Once: to make one takes as long as a score, of which there are thousands.
-    bleu = BLEU()
+    bleu = bleu_of(metric)
     rows = zip(sums.astype(np.int64).tolist(), texts, strict=True)
     return np.array([_bleu_of_counts(bleu, row) if count else np.nan for row, count in rows])
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bild_bench.decoding.early_exit import UNTRAINED, untrained_exit
 from bild_bench.measure.answered import answered_rows, empty_outputs
+from bild_bench.measure.scripts import script_warning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,10 +63,12 @@ def _of_references(run: RunRecord, ok: pd.DataFrame) -> list[str]:
     unanswered = len(texts) - len(answered_rows(texts))
     if unanswered == len(texts):
         return ["every reference is empty: nothing is scored"]
+    unreadable = script_warning(run.metric, texts["references"])
+    found = [] if unreadable is None else [unreadable]
     if unanswered:
         have = "has" if unanswered == 1 else "have"
-        return [f"{unanswered} of {len(texts)} texts {have} no reference (null or empty): timed, and in no score"]
-    return []
+        found.append(f"{unanswered} of {len(texts)} texts {have} no reference (null or empty): timed, and in no score")
+    return found
 
 
 def _of_run(run: RunRecord) -> list[str]:

@@ -140,7 +140,7 @@ def _section(one: _Candidate, two: _Candidate, labels: Sequence[str]) -> Section
     shared = one.texts & two.texts
     rows_a, rows_b = _shared_rows(a, shared), _shared_rows(b, shared)
     same = a.run.machine == b.run.machine
-    points, notes = [], _notes(one, two, len(shared), same) + unanswered(rows_a)
+    points, notes = [], _notes(one, two, len(shared), same) + unanswered(rows_a, a.run.metric)
     for label in labels:
         side_a = Side(one.points[label], _baseline_id(a), rows_a)
         side_b = Side(two.points[label], _baseline_id(b), rows_b)

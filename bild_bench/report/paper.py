@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from bild_bench.measure.metrics import USUAL, is_bleu, tokenizer_of
+
 NOT_STATED = "not stated"
 
 _FILE = Path(__file__).with_name("paper.csv")
@@ -52,6 +54,8 @@ class PaperPoint:
 
 def metric_name(metric: str) -> str:
     """As papers write it, such as "ROUGE-L"."""
+    if is_bleu(metric) and tokenizer_of(metric) != USUAL:
+        return f"BLEU ({tokenizer_of(metric)})"
     return {"bleu": "BLEU", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}.get(metric, metric)
 
 

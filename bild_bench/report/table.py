@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bild_bench.measure.intervals import Estimate
+from bild_bench.report.paper import metric_name
 from bild_bench.report.summary import PointSummary, Summary
 from bild_bench.schema import RunRecord
 
@@ -27,7 +28,6 @@ TOKENS = ("fallback %", "low-conf %", "rollback %", "by S %", "by L %")
 # Only where some point leaves the decoder early.
 EXIT = "exit layer"
 
-_METRIC_NAMES = {"bleu": "BLEU", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
 
 _CELLS: dict[str, Callable[[PointSummary], str]] = {
     "quality": lambda point: _quality(point),
@@ -62,7 +62,7 @@ def render(summary: Summary, run: RunRecord, columns: tuple[str, ...] | None = N
     table.caption, table.caption_justify, table.caption_style = caption, "left", "none"
     table.add_column("point", overflow="fold")
     for name in shown:
-        heading = _METRIC_NAMES.get(run.metric, run.metric) if name == "quality" else name
+        heading = metric_name(run.metric) if name == "quality" else name
         # Measured here because rich takes a figure's longest word for the least that it needs.
         needed = max(map(len, (heading, *(_CELLS[name](point) for point in summary.points))))
         table.add_column(heading, justify="right", no_wrap=True, min_width=needed)
