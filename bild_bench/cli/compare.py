@@ -41,22 +41,19 @@ def compare(
     Example: bild-bench compare results/before results/after --fail-on quality:0.5,speed:5%
     """
     from bild_bench.cli.console import announce, out
-    from bild_bench.report.compare import compare as compare_sets
-    from bild_bench.report.compare_table import print_comparison, to_json
-    from bild_bench.report.regressions import Limits, parse_limits, regressions, untested
+    from bild_bench.report.compare_table import print_comparison
+    from bild_bench.report.compared import compare_results
 
-    limits = Limits() if fail_on is None else parse_limits(fail_on)
-    comparison = compare_sets(a, b)
-    found, blind = regressions(comparison, limits), untested(comparison, limits)
+    found = compare_results(a, b, fail_on)
     if json_output:
-        typer.echo(json.dumps(to_json(comparison, found, blind), indent=2, allow_nan=False))
+        typer.echo(json.dumps(found.as_dict(), indent=2, allow_nan=False))
     else:
-        print_comparison(out, comparison)
-    for problem in comparison.damaged:
+        print_comparison(out, found.comparison)
+    for problem in found.comparison.damaged:
         announce(f"left out: {problem}")
-    for line in blind:
+    for line in found.untested:
         announce(line)
-    for regression in found:
+    for regression in found.regressions:
         announce(f"regression: {regression.line}")
-    if found:
+    if found.regressions:
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bild_bench.cli import options as o
-from bild_bench.cli.settings import method_settings, sampling_of
+from bild_bench.settings import method_settings, sampling_of
 
 
 def generate(

@@ -14,7 +14,7 @@ import typer
 
 from bild_bench.checks import folder
 from bild_bench.cli import options as o
-from bild_bench.cli.settings import method_settings
+from bild_bench.settings import method_settings
 
 
 def profile(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import fields
 
 from bild_bench.cli import options as o
-from bild_bench.cli.settings import method_settings, sampling_of
 
 
 def run(
@@ -66,16 +64,12 @@ def run(
     Example: bild-bench run --task iwslt17 --alpha-fb 0.5 --alpha-rb 2
     """
     options = dict(locals())
+    from bild_bench.asked import asked_run
     from bild_bench.cli.console import announce, track
     from bild_bench.cli.showing import show
     from bild_bench.experiment import run_experiment
-    from bild_bench.grid import expand, parse_words
-    from bild_bench.plan import with_baseline
-    from bild_bench.setup import Request
 
-    points = expand(parse_words("--mode", mode), {name: [value] for name, value in method_settings(options).items()})
-    asked = {field.name: options[field.name] for field in fields(Request) if field.name in options}
     command = shlex.join(["bild-bench", *sys.argv[1:]])
-    request = Request(**asked, sampling=sampling_of(options), command=command)
-    directory = run_experiment(request, with_baseline(points) if baseline else points, announce=announce, track=track)
+    request, points = asked_run(options | {"command": command})
+    directory = run_experiment(request, points, announce=announce, track=track)
     show(directory, json_output)

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from bild_bench.cli import options as o
 from bild_bench.cli import sweep_options as so
-from bild_bench.cli.grid_settings import grid_values
-from bild_bench.cli.settings import sampling_of
 from bild_bench.errors import UsageError
-
-if TYPE_CHECKING:
-    from bild_bench.plan import Point
-    from bild_bench.setup import Request
 
 
 def sweep(
@@ -80,6 +73,7 @@ def sweep(
     """
     options = dict(locals())
     del options["context"]
+    from bild_bench.asked import asked_sweep
     from bild_bench.cli.console import announce, track
     from bild_bench.cli.live import Front
     from bild_bench.cli.showing import show, show_plan
@@ -87,7 +81,7 @@ def sweep(
 
     if not task:
         raise UsageError("--task", "", "is missing (allowed: a task's name or file)", "see bild-bench tasks")
-    request, points = _asked(options, _command(context, options))
+    request, points = asked_sweep(options | {"command": _command(context, options)})
     if dry_run:
         show_plan(points, *estimate(request, points, announce), json_output)
         return
@@ -110,21 +104,3 @@ def _command(context: typer.Context, options: dict[str, Any]) -> str:
         if source is not None and source.name == "DEFAULT_MAP" and options[name] is not False:
             words += [parameter.opts[0]] if options[name] is True else [parameter.opts[0], from_file[name]]
     return shlex.join(words)
-
-
-def _asked(options: dict[str, Any], command: str) -> tuple[Request, list[Point]]:
-    from bild_bench.grid import expand, parse_duration, parse_words
-    from bild_bench.models.choice import names_of
-    from bild_bench.plan import with_baseline, with_smalls
-    from bild_bench.setup import Request
-
-    points = expand(parse_words("--mode", options["mode"]), grid_values(options))
-    smalls = () if options["small"] is None else tuple(parse_words("--small", options["small"]))
-    given = {field.name: options[field.name] for field in fields(Request) if field.name in options}
-    if len(smalls) == 1:
-        given["small"] = smalls[0]
-    elif smalls:
-        points = with_smalls(points, names_of(smalls))
-        given |= {"small": None, "smalls": smalls}
-    given["budget"] = None if options["budget"] is None else parse_duration("--budget", options["budget"])
-    return Request(**given, sampling=sampling_of(options), command=command), with_baseline(points)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from bild_bench.cli import options as o
 from bild_bench.cli import sweep_options as s
-
-# Tried where nothing else is said, by the methods that know them.
-_USUAL = {"alpha_fb": "0.3:0.9:0.1", "alpha_rb": "1,2,3,5"}
 
 _CHOICE = "Choice"
 
@@ -108,32 +103,14 @@ def tune(
     Example: bild-bench tune --task iwslt17 --preset flan --max-drop 0,1
     """
     options = dict(locals())
+    from bild_bench.asked import asked_tune
     from bild_bench.cli.console import announce, track
     from bild_bench.cli.tuned import show
-    from bild_bench.grid import expand, parse_numbers, parse_words
-    from bild_bench.held_out import Texts
-    from bild_bench.setup import Request
 
-    modes = parse_words("--mode", mode)
-    points = expand(modes, _values(modes, options))
-    drops = [float(drop) for drop in parse_numbers("--max-drop", max_drop, whole=False)]
-    validation = Texts(data if validation_data is None else validation_data, validation_split, limit)
-    test = Texts(data if test_data is None else test_data, test_split, test_limit)
-    own = {"data", "limit"}
-    asked = {field.name: options[field.name] for field in fields(Request) if field.name in options.keys() - own}
-    request = Request(**asked, command=shlex.join(["bild-bench", *sys.argv[1:]]))
+    asked = asked_tune(options | {"command": shlex.join(["bild-bench", *sys.argv[1:]])})
 
     from bild_bench.tuning import tune as tune_points
 
-    tuned = tune_points(request, points, drops, validation, test, announce=announce, track=track)
+    sides = (asked.validation, asked.test)
+    tuned = tune_points(asked.request, asked.points, asked.max_drops, *sides, announce=announce, track=track)
     show(tuned, json_output)
-
-
-def _values(modes: Sequence[str], options: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The values to try for each setting: those given, and the usual ones of settings that some mode knows."""
-    from bild_bench.cli.grid_settings import grid_values
-    from bild_bench.decoding.methods import find_method
-
-    known = {field.name for mode in modes for field in fields(find_method(mode).settings)}
-    usual = {name: text for name, text in _USUAL.items() if name in known and options[name] is None}
-    return grid_values({**options, **usual})
