@@ -43,6 +43,11 @@ def fragile(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+def error_of(row: Any) -> str | None:
+    """Missing is NaN in a frame."""
+    return row.error if isinstance(row.error, str) else None
+
+
 def test_texts_that_fail_in_warm_up_and_calibration_are_passed_over(tmp_path: Path, fragile: list[str]) -> None:
     sources = [f"Das ist {LONG}.", f"Das ist {ODD}.", "Das ist gut.", f"Noch {LONG}.", "Ein Haus."]
     texts = jsonl(tmp_path / "texts.jsonl", [{"source": source, "target": "x"} for source in sources])
