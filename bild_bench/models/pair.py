@@ -15,6 +15,7 @@ from bild_bench.errors import UsageError, unknown_name
 from bild_bench.models.checkpoint import Checkpoint, find_checkpoint
 from bild_bench.models.choice import ModelChoice, PairChoice
 from bild_bench.models.graphs.session import GraphModel
+from bild_bench.models.languages import language_line, languages_of
 from bild_bench.models.library import (
     DTYPES,
     check_device,
@@ -141,6 +142,7 @@ class Pair:
             "special_ids": {"start": self.special.start, "ends": list(self.special.ends), "pad": self.special.pad},
             "rules": self.rules.applied,
             "search_settings_ignored": self.rules.ignored,
+            "languages": languages_of(self.tokenizer, self.rules, self.special.start),
             **{key: loaded.description for key, loaded in self.models.items()},
         }
 
@@ -184,6 +186,9 @@ def load_pair(
     library = {key: load_model(checkpoint, _option(key), device, dtype) for key, checkpoint in checkpoints.items()}
     special = read_special_ids(library, vocabulary, {key: checkpoint.name for key, checkpoint in checkpoints.items()})
     rules = read_rules(library[main].generation_config, vocabulary, checkpoints[main].name)
+    languages = languages_of(tokenizers[main], rules, special.start)
+    if languages is not None:
+        announce(language_line(languages))
     positions = min((found for model in library.values() if (found := positions_of(model)) is not None), default=None)
     models = {}
     for key in keys:
