@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from bild_bench.errors import DataError, RunError
 from bild_bench.parquet import foreign, load_table, save_table, writing
 from bild_bench.schema import (
+    READABLE_VERSIONS,
     RUN_SCHEMA,
     SAMPLE_SCHEMA,
-    SCHEMA_VERSION,
     RunRecord,
     SampleRecord,
     run_record,
@@ -248,8 +248,9 @@ def read_run(directory: Path) -> RunRecord:
         fix = "give a directory that bild-bench wrote"
         raise DataError(_FIELD, str(directory), f"no {RUN} in it", fix) from None
     versions = table["schema_version"].to_pylist() if "schema_version" in table.column_names else []
-    if len(versions) == 1 and versions[0] != SCHEMA_VERSION:
-        problem = f"written with schema version {versions[0]}, this program reads version {SCHEMA_VERSION}"
+    if len(versions) == 1 and versions[0] not in READABLE_VERSIONS:
+        known = " and ".join(map(str, READABLE_VERSIONS))
+        problem = f"written with schema version {versions[0]}, this program reads versions {known}"
         raise DataError(_FIELD, str(path), problem, "read it with the version of bild-bench that wrote it")
     if len(versions) != 1 or not table.schema.equals(RUN_SCHEMA):
         raise foreign(path)

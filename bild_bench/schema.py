@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from bild_bench.decoding.records import Counters, TraceStep
 
-SCHEMA_VERSION = 1
+# 2: summary.parquet has further columns; the other two files are as before.
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)
 
 _RESULT_FIELDS = (
     *("output_ids", "output_text", "encode_seconds", "decode_seconds", "total_seconds", "exit_layers"),

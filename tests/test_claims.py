@@ -12,8 +12,9 @@ import pytest
 from rich.console import Console
 
 from bild_bench.plan import make_point
+from bild_bench.report.columns import EXIT, SPEED, TOKENS
 from bild_bench.report.summary import PointSummary, Summary, summarise, summary_frame
-from bild_bench.report.table import EXIT, SPEED, TOKENS, print_table, render, to_json
+from bild_bench.report.table import print_table, render, to_json
 from bild_bench.results import Experiment
 from bild_bench.schema import SampleRecord, sample_frame, sample_table
 from tests.made_results import BASELINE, POINT, failed_sample, made_run, made_sample

@@ -197,9 +197,9 @@ def test_a_damaged_or_foreign_file_is_named(tmp_path: Path, target: str, damage:
 
 def test_a_file_of_another_schema_version_says_which(tmp_path: Path) -> None:
     directory = stored(tmp_path)
-    newer = pa.table({"schema_version": [2], "something_new": ["x"]})
+    newer = pa.table({"schema_version": [3], "something_new": ["x"]})
     pq.write_table(newer, directory / "run.parquet")
-    with pytest.raises(DataError, match="schema version 2, this program reads version 1"):
+    with pytest.raises(DataError, match="schema version 3, this program reads versions 1 and 2"):
         results.read(directory)
 
 

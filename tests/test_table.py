@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from bild_bench.report.columns import EXIT, TOKENS, cell, told_columns
 from bild_bench.report.summary import Summary, summarise
-from bild_bench.report.table import SPEED, TOKENS, print_table, render, to_json
+from bild_bench.report.table import print_table, render, to_json
 from bild_bench.results import Experiment
 from bild_bench.schema import RunRecord, SampleRecord, sample_frame, sample_table
 from tests.made_results import BASELINE, POINT, made_run, made_sample, two_texts
@@ -37,21 +38,63 @@ def line_of(text: str, start: str) -> list[str]:
 
 
 def test_a_wide_terminal_gets_one_table_with_every_figure() -> None:
-    text = printed(hand_worked())
+    text = printed(hand_worked(), width=200)
     (headings,) = line_of(text, "point")
-    places = [headings.index(name) for name in ("ROUGE-L", *SPEED[1:], *TOKENS)]
+    shown = {
+        "ROUGE-L": "78.57",
+        "vs vanilla": "-21.43 [-42.86, +0.00]",
+        "total speed-up": "2.00x [1.60, 4.00]",
+        "decoding speed-up": "3.00x [2.50, 5.00]",
+        "ms/token": "50.00",
+        "tokens/s": "20",
+        "p50 ms": "1500.0",
+        "fallback %": "20.0",
+        "low-conf %": "16.7",
+        "rollback %": "10.0",
+        "accepted %": "80.8",  # 21 of 26 drafts
+        "accepted length": "2.73",  # 30 tokens in 11 large calls
+        "by L %": "30.0",
+    }
+    places = [headings.index(name) for name in shown]
     assert places == sorted(places)
     (row,) = line_of(text, "bild fb=0.5 rb=2")
-    expected = ["78.57", "2.00x [1.60, 4.00]", "3.00x [2.50, 5.00]", "50.00", "20.0", "16.7", "10.0", "70.0", "30.0"]
-    assert [cell.strip() for cell in row.strip().split("  ") if cell.strip()] == ["bild fb=0.5 rb=2", *expected]
+    cells = [cell.strip() for cell in row.strip().split("  ") if cell.strip()]
+    assert cells == ["bild fb=0.5 rb=2", *shown.values()]
 
 
-def test_80_columns_get_the_same_figures_in_two_tables() -> None:
+def test_columns_that_say_nothing_are_folded_away_and_json_keeps_them() -> None:
+    samples = [made_sample(BASELINE), made_sample(POINT, fallbacks=2, cap_handovers=0, rollbacks=0)]
+    summary = summary_of(samples)
+    shown = told_columns(summary)
+    # One text of ROUGE: no chrF, no p95; low confidence is the only reason to fall back; nothing was rolled back; who
+    # is not S is L.
+    folded = ("chrF", "p95 ms", "p99 ms", "low-conf %", "rollback %", "by S %", EXIT)
+    assert not set(folded) & set(shown)
+    assert {"quality", "vs vanilla", "fallback %", "accepted %", "by L %"} <= set(shown)
+    point = to_json(summary, RUN)["points"][1]
+    assert (point["low_confidence_pct"], point["rollback_pct"], point["small_share_pct"]) == (20.0, 0.0, 70.0)
+
+
+def test_vanilla_alone_has_its_quality_and_times_and_no_empty_column() -> None:
+    run = made_run(points=[BASELINE])
+    shown = told_columns(summary_of(two_texts()["a"][:1] + two_texts()["b"][:1], run))
+    assert shown == ("quality", "total speed-up", "decoding speed-up", "ms/token", "tokens/s", "p50 ms")
+
+
+def test_a_share_that_is_not_the_rest_of_the_other_is_shown() -> None:
+    summary = hand_worked()
+    odd = replace(summary.points[1], small_share_pct=69.0)
+    assert "by S %" in told_columns(replace(summary, points=(summary.points[0], odd)))
+    assert "by S %" not in told_columns(summary)
+
+
+def test_80_columns_get_the_same_figures_in_several_tables() -> None:
     text = printed(hand_worked(), width=80, force_terminal=True, color_system=None)
     assert max(len(line) for line in text.splitlines()) <= 80
-    speed, tokens = line_of(text, "bild fb=0.5 rb=2")
-    assert "78.57  2.00x [1.60, 4.00]  3.00x [2.50, 5.00]     50.00" in speed
-    assert tokens.split()[3:] == ["20.0", "16.7", "10.0", "70.0", "30.0"]
+    quality, speed, tokens = line_of(text, "bild fb=0.5 rb=2")
+    assert "78.57  -21.43 [-42.86, +0.00]  2.00x [1.60, 4.00]" in quality
+    assert speed.split()[3:] == ["3.00x", "[2.50,", "5.00]", "50.00", "20", "1500.0", "20.0"]
+    assert tokens.split()[3:] == ["16.7", "10.0", "80.8", "2.73", "30.0"]
     assert "…" not in text
 
 
@@ -76,7 +119,7 @@ def test_a_narrow_terminal_gets_more_tables_each_with_every_point_and_whole_figu
     assert tables > 2
     assert len(line_of(text, "vanilla")) == len([line for line in line_of(text, "bild") if "warning" not in line])
     assert len(line_of(text, "vanilla")) == tables
-    for figure in ("78.57", "2.00x [1.60, 4.00]", "3.00x [2.50, 5.00]", "50.00", "20.0", "16.7", "10.0", "70.0"):
+    for figure in ("78.57", "2.00x [1.60, 4.00]", "3.00x [2.50, 5.00]", "50.00", "20.0", "16.7", "10.0", "30.0"):
         assert figure in text
 
 
@@ -99,7 +142,9 @@ def test_it_reads_the_same_without_colour_and_has_no_control_codes() -> None:
 def test_an_unknown_figure_is_a_dash_and_a_known_zero_a_zero() -> None:
     samples = [made_sample(BASELINE), made_sample(POINT, rollbacks=0, fallbacks=None, total_seconds=None)]
     (row,) = line_of(printed(summary_of(samples)), "bild")
-    assert row.split()[3:] == ["100.00", "-", "5.00x", "30.00", "-", "-", "0.0", "70.0", "30.0"]
+    assert row.split()[3:] == ["100.00", "+0.00", "-", "5.00x", "30.00", "33", "-", "77.8", "2.50", "30.0"]
+    point = summary_of(samples).points[1]
+    assert [cell(name, point) for name in ("fallback %", "low-conf %", "rollback %")] == ["-", "-", "0.0"]
 
 
 def test_the_caption_says_what_was_measured_on_what() -> None:
@@ -120,7 +165,7 @@ def test_square_brackets_in_labels_are_not_markup() -> None:
     run = made_run(data_label="custom/[bold]x.csv")
     summary = hand_worked(run)
     points = tuple(replace(point, point="[red]p") for point in summary.points)
-    text = printed(replace(summary, points=points, warnings=["[red]p: odd"]), run)
+    text = printed(replace(summary, points=points, warnings=["[red]p: odd"]), run, width=200)
     assert "custom/[bold]x.csv" in text
     assert len(line_of(text, "[red]p")) == 2
     assert "warning: [red]p: odd" in text

@@ -1,8 +1,8 @@
-"""Quality of generated texts against references: corpus BLEU, ROUGE-L and ROUGE-Lsum.
+"""Quality of generated texts against references: corpus BLEU, chrF, ROUGE-L and ROUGE-Lsum.
 
-BLEU is sacreBLEU's (Post 2018, A Call for Clarity in Reporting BLEU Scores) and ROUGE is rouge-score's (Lin 2004,
-ROUGE: A Package for Automatic Evaluation of Summaries). Ours is that a score never travels without the signature that
-says how it was made, and each text's own statistics, from which intervals are made (`measure.quality_intervals`).
+BLEU and chrF are sacreBLEU's (Post 2018, A Call for Clarity in Reporting BLEU Scores) and ROUGE is rouge-score's (Lin
+2004, ROUGE: A Package for Automatic Evaluation of Summaries). Ours is that a score never travels without the signature
+that says how it was made, and each text's own statistics, from which intervals are made (`measure.quality_intervals`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TEXTS_REMEMBERED = 65_536
 class Score:
     """A corpus score in points (0 to 100) and the signature of how it was computed."""
 
-    metric: Metric
+    metric: Metric | Literal["chrf"]
     value: float
     signature: str
 
@@ -69,6 +69,20 @@ def score(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequen
         return _corpus_bleu(metric, hypotheses, references)
     value = 100.0 * float(text_statistics(metric, hypotheses, references)[:, 0].mean())
     return Score(metric, value, _rouge_signature(metric, references))
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
+    """sacreBLEU's chrF2 of the corpus (Popović 2015, chrF: character n-gram F-score for automatic MT evaluation).
+
+    Raises:
+        DataError: as `score`.
+    """
+    from sacrebleu.metrics.chrf import CHRF
+
+    _check("bleu", hypotheses, references)
+    metric = CHRF()
+    value = metric.corpus_score(list(hypotheses), _streams(references)).score
+    return Score("chrf", float(value), str(metric.get_signature()))
 
 
 def text_statistics(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
@@ -111,13 +125,16 @@ def _new_bleu(metric: Metric) -> BLEU:
 
 
 def _corpus_bleu(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    # sacreBLEU wants reference streams, each as long as the corpus; None stands where a text has fewer references.
-    most = max(len(refs) for refs in references)
-    streams: list[Any] = [[refs[i] if i < len(refs) else None for refs in references] for i in range(most)]
     # Its signature tells of the last corpus, so each has its own.
     bleu = _new_bleu(metric)
-    value = bleu.corpus_score(list(hypotheses), streams).score
+    value = bleu.corpus_score(list(hypotheses), _streams(references)).score
     return Score(metric, float(value), str(bleu.get_signature()))
+
+
+def _streams(references: Sequence[Sequence[str]]) -> list[Any]:
+    """Reference streams as sacreBLEU wants them, each as long as the corpus; None where a text has fewer references."""
+    most = max(len(refs) for refs in references)
+    return [[refs[i] if i < len(refs) else None for refs in references] for i in range(most)]
 
 
 @lru_cache(maxsize=_TEXTS_REMEMBERED)

@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bild_bench.measure.intervals import Estimate
+from bild_bench.report.columns import UNKNOWN
 from bild_bench.report.compare import Comparison, Section
 from bild_bench.report.compare_points import PointPair
 from bild_bench.report.export import figure
 from bild_bench.report.paper import metric_name
 from bild_bench.report.regressions import Regression
-from bild_bench.report.table import UNKNOWN, print_lines, strict_values
+from bild_bench.report.table import print_lines, strict_values
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from bild_bench.report.answers import Answer
 from bild_bench.report.collect import Collected, Entry, Group
+from bild_bench.report.columns import UNKNOWN
 from bild_bench.report.paper import metric_name
 from bild_bench.report.summary import Summary, summary_frame
-from bild_bench.report.table import UNKNOWN, to_json
+from bild_bench.report.table import to_json
 
 if TYPE_CHECKING:
     import pandas as pd

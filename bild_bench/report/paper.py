@@ -56,7 +56,7 @@ def metric_name(metric: str) -> str:
     """As papers write it, such as "ROUGE-L"."""
     if is_bleu(metric) and tokenizer_of(metric) != USUAL:
         return f"BLEU ({tokenizer_of(metric)})"
-    return {"bleu": "BLEU", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}.get(metric, metric)
+    return {"bleu": "BLEU", "chrf": "chrF2", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}.get(metric, metric)
 
 
 @cache

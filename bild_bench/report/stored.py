@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,18 @@ from bild_bench.errors import DataError
 from bild_bench.measure.intervals import Estimate
 from bild_bench.measure.quality import Score
 from bild_bench.parquet import foreign, load_table
-from bild_bench.report.summary import PointSummary
+from bild_bench.report.point import PointSummary
 from bild_bench.results import SUMMARY
 from bild_bench.schema import RunRecord
 
 _ESTIMATES = {field.name for field in fields(PointSummary) if "Estimate" in str(field.type)}
+_SCORES = {field.name for field in fields(PointSummary) if "Score" in str(field.type)}
 
 
 def stored_points(directory: Path, run: RunRecord | None = None) -> tuple[PointSummary, ...]:
-    """The inverse of `summary.summary_frame`, from a complete experiment's file.
+    """The inverse of `point.summary_frame`, from a complete experiment's file.
+
+    Figures that earlier versions did not have (those with a default in `PointSummary`) are None in their files.
 
     Args:
         run: the experiment's; None to take whatever points the file has.
@@ -47,11 +50,14 @@ def _point(row: Mapping[str, Any]) -> PointSummary:
     found: dict[str, Any] = {}
     for field in fields(PointSummary):
         name = field.name
+        column = f"{name}_value" if name in _SCORES else name
+        if column not in row and field.default is not MISSING:
+            continue
         if name in _ESTIMATES:
             found[name] = _estimate(row, name)
-        elif name == "quality":
-            parts = (row["quality_metric"], row["quality_value"], row["quality_signature"])
-            found[name] = None if parts[1] is None else Score(*parts)
+        elif name in _SCORES:
+            metric: Any = row["quality_metric"] if name == "quality" else name
+            found[name] = None if row[column] is None else Score(metric, row[column], row[f"{name}_signature"])
         else:
             found[name] = row[name]
         _check(str(field.type), found[name])

@@ -6,13 +6,13 @@ No figure is told by colour alone, and an unknown figure is "-", never 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bild_bench.measure.intervals import Estimate
+from bild_bench.report.columns import cell, told_columns
 from bild_bench.report.paper import metric_name
-from bild_bench.report.summary import PointSummary, Summary
+from bild_bench.report.point import Summary
 from bild_bench.schema import RunRecord
 
 if TYPE_CHECKING:
@@ -20,31 +20,14 @@ if TYPE_CHECKING:
     from rich.measure import Measurement
     from rich.table import Table
 
-UNKNOWN = "-"
+    from bild_bench.measure.quality import Score
 
-# A narrow terminal gets these as two tables or more, a wide one as one.
-SPEED = ("quality", "total speed-up", "decoding speed-up", "ms/token")
-TOKENS = ("fallback %", "low-conf %", "rollback %", "by S %", "by L %")
-# Only where some point leaves the decoder early.
-EXIT = "exit layer"
-
-
-_CELLS: dict[str, Callable[[PointSummary], str]] = {
-    "quality": lambda point: _quality(point),
-    "total speed-up": lambda point: _times(point.speedup_total),
-    "decoding speed-up": lambda point: _times(point.speedup_decoding),
-    "ms/token": lambda point: _figure(point.ms_per_token, 2),
-    "fallback %": lambda point: _figure(point.fallback_pct, 1),
-    "low-conf %": lambda point: _figure(point.low_confidence_pct, 1),
-    "rollback %": lambda point: _figure(point.rollback_pct, 1),
-    "by S %": lambda point: _figure(point.small_share_pct, 1),
-    "by L %": lambda point: _figure(point.large_share_pct, 1),
-    EXIT: lambda point: _figure(point.average_exit_layer, 2),
-}
+# A label that takes more of a line than one part in so many is folded.
+_LABEL_SHARE = 3
 
 
 def render(summary: Summary, run: RunRecord, columns: tuple[str, ...] | None = None, *, note: bool = True) -> Table:
-    """One row per point, with columns out of SPEED, TOKENS and EXIT; all that apply where None are given.
+    """One row per point, with the columns asked for; those that say something (`told_columns`) where None are given.
 
     Speed-ups read "1.43x [1.38, 1.49]": the paired figure, total or decoding only, and its 95 % interval.
 
@@ -55,7 +38,7 @@ def render(summary: Summary, run: RunRecord, columns: tuple[str, ...] | None = N
     from rich.table import Table
     from rich.text import Text
 
-    shown = SPEED + token_columns(summary) if columns is None else columns
+    shown = told_columns(summary) if columns is None else columns
     # Text and not str throughout: rich takes square brackets in a str for markup.
     caption = Text(caption_of(summary, run)) if note else None
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
@@ -64,10 +47,10 @@ def render(summary: Summary, run: RunRecord, columns: tuple[str, ...] | None = N
     for name in shown:
         heading = metric_name(run.metric) if name == "quality" else name
         # Measured here because rich takes a figure's longest word for the least that it needs.
-        needed = max(map(len, (heading, *(_CELLS[name](point) for point in summary.points))))
+        needed = max(map(len, (heading, *(cell(name, point) for point in summary.points))))
         table.add_column(heading, justify="right", no_wrap=True, min_width=needed)
     for point in summary.points:
-        table.add_row(Text(point.point), *(Text(_CELLS[name](point)) for name in shown))
+        table.add_row(Text(point.point), *(Text(cell(name, point)) for name in shown))
     return table
 
 
@@ -86,35 +69,32 @@ def print_lines(console: Console, lines: Iterable[str]) -> None:
 
 
 def _fitting(console: Console, summary: Summary, run: RunRecord) -> list[tuple[str, ...]]:
-    """Columns a table, so that the label keeps its place beside them and is folded between words at most."""
+    """The columns of each table: as many as fit beside the labels, which are folded only where they are long."""
     unbounded = console.options.update(width=10_000)
 
     def measured(columns: Sequence[str]) -> Measurement:
         return console.measure(render(summary, run, tuple(columns), note=False), options=unbounded)
 
-    whole = SPEED + token_columns(summary)
-    if measured(whole).maximum <= console.width:
-        return [whole]
-    tables = []
-    for group in (SPEED, token_columns(summary)):
-        taken: list[str] = []
-        for column in group:
-            if taken and measured([*taken, column]).minimum > console.width:
-                tables.append(tuple(taken))
-                taken = []
-            taken.append(column)
-        tables.append(tuple(taken))
-    return tables
+    folded = max((len(point.point) for point in summary.points), default=0) > console.width // _LABEL_SHARE
 
+    def too_wide(columns: Sequence[str]) -> bool:
+        needed = measured(columns)
+        return (needed.minimum if folded else needed.maximum) > console.width
 
-def token_columns(summary: Summary) -> tuple[str, ...]:
-    """Where tokens came from; the layer they left at too where some point tells."""
-    told = any(point.average_exit_layer is not None for point in summary.points)
-    return (*TOKENS, EXIT) if told else TOKENS
+    tables: list[tuple[str, ...]] = []
+    taken: list[str] = []
+    for column in told_columns(summary):
+        if taken and too_wide([*taken, column]):
+            tables.append(tuple(taken))
+            taken = []
+        taken.append(column)
+    return [*tables, tuple(taken)]
 
 
 def caption_of(summary: Summary, run: RunRecord) -> str:
-    """Texts, data label, split, pair, device, dtype and threads; what the interval is; the scores' signature."""
+    """Texts, data, split, pair, device, dtype, threads and memory; what the interval is; the scores' signatures."""
+    from rich.filesize import decimal
+
     texts = max((point.texts for point in summary.points), default=0)
     counted = _counted(texts, "text") if texts == run.texts else f"{texts} of {_counted(run.texts, 'text')}"
     parts = [counted + f" of {run.data_label} ({run.split})", f"pair {run.pair_label}"]
@@ -125,11 +105,21 @@ def caption_of(summary: Summary, run: RunRecord) -> str:
         parts.append(_counted(threads, "thread"))
     if draws > 1:
         parts.append(f"{draws} draws per text")
-    signatures = sorted({point.quality.signature for point in summary.points if point.quality is not None})
-    meaning = ["speed-ups: paired with the baseline, total and decoding only, [95 % interval]"]
+    peaks = [point.peak_memory_bytes for point in summary.points if point.peak_memory_bytes is not None]
+    if peaks:
+        parts.append(f"peak memory {decimal(max(peaks))}")
+    scores = [score for point in summary.points for score in (point.quality, point.chrf) if score is not None]
+    signatures = sorted({_signature(score) for score in scores})
+    meaning = ["vs vanilla and speed-ups: paired on the same texts, [95 % interval]"]
     if any(point.quality_spread is not None for point in summary.points):
         meaning.append("quality: mean ± standard deviation over draws")
     return "\n".join([", ".join(parts), *meaning, *signatures])
+
+
+def _signature(score: Score) -> str:
+    # sacreBLEU's do not say of which score they are.
+    named = score.signature.startswith(score.metric)
+    return score.signature if named else f"{metric_name(score.metric)}: {score.signature}"
 
 
 def to_json(summary: Summary, run: RunRecord) -> dict[str, Any]:
@@ -159,22 +149,3 @@ def strict_values(value: Any) -> Any:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _figure(value: float | None, digits: int) -> str:
-    return UNKNOWN if value is None else f"{value:.{digits}f}"
-
-
-def _quality(point: PointSummary) -> str:
-    if point.quality is None or point.quality_spread is None:
-        return _figure(None if point.quality is None else point.quality.value, 2)
-    return f"{point.quality.value:.1f} ± {point.quality_spread:.1f}"
-
-
-def _times(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return UNKNOWN
-    # No interval to show: NaN (one text), or no width (the baseline against itself).
-    if not estimate.low < estimate.high:
-        return f"{estimate.value:.2f}x"
-    return f"{estimate.value:.2f}x [{estimate.low:.2f}, {estimate.high:.2f}]"
