@@ -103,6 +103,14 @@ def test_other_texts_with_equal_statistics_differ_by_nothing_with_p_1(metric: Me
     assert (found.value, found.low, found.high, found.p_value) == (0.0, 0.0, 0.0, 1.0)
 
 
+def test_equal_distances_count_as_equal_whatever_their_last_bits() -> None:
+    # Text b loses 300/7 and text a nothing: half of the resamples are as far from the difference as that is from 0.
+    lost = 300 / 7
+    found = centred_test(-lost / 2, np.array([0.0, -lost, -lost / 2, -lost / 2 + 1e-14] * 50), texts=2, level=0.95)
+    assert found.p_value == pytest.approx(101 / 201)
+    assert (found.low, found.high) == (pytest.approx(-lost), 0.0)
+
+
 def test_a_difference_of_zero_between_texts_that_differ_both_ways_has_p_1() -> None:
     found = paired_quality_test("rougeL", one_draw(["a b", "x"], ["x", "a b"], [["a b"]] * 2), seed=0)
     assert (found.value, found.p_value) == (0.0, 1.0)

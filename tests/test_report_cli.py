@@ -98,7 +98,7 @@ def test_lost_samples_cost_the_answers_and_are_named(tmp_path: Path, output: Out
     assert "samples.parquet is missing" in printed
 
 
-@pytest.mark.parametrize("form", [Format.JSON, Format.CSV, Format.MARKDOWN])
+@pytest.mark.parametrize("form", [Format.JSON, Format.CSV, Format.MARKDOWN, Format.LATEX])
 def test_other_formats_are_the_only_thing_on_stdout(
     tmp_path: Path, form: Format, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +115,12 @@ def test_other_formats_are_the_only_thing_on_stdout(
     if form is Format.JSON:
         assert json.loads(printed)["groups"][0]["points"][1]["label"] == "bild fb=0.5 rb=2"
     else:
-        assert printed.startswith("group,task," if form is Format.CSV else "## embedded/iwslt17")
+        starts = {
+            Format.CSV: "group,task,",
+            Format.MARKDOWN: "## embedded/iwslt17",
+            Format.LATEX: "% \\usepackage{booktabs}",
+        }
+        assert printed.startswith(starts[form])
 
 
 def test_plots_are_written_as_png_and_svg(tmp_path: Path, output: Output) -> None:

@@ -27,6 +27,7 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
     CSV = "csv"
     JSON = "json"
+    LATEX = "latex"
 
 
 def report(
@@ -78,6 +79,8 @@ def _print(made: Report, form: Format, draw: bool | None) -> None:
 
     if form is Format.CSV:
         out.file.write(made.to_csv())
+    elif form is Format.LATEX:
+        out.file.write(made.to_latex())
     elif form is Format.JSON:
         out.file.write(json.dumps(made.as_dict(), indent=2, allow_nan=False) + "\n")
     elif form is Format.MARKDOWN:

@@ -21,8 +21,8 @@ Floats = NDArray[np.float64]
 # Draws held at once: bounds the memory of a bootstrap over ten thousand texts to some 60 MB.
 _DRAWS_AT_ONCE = 2_000_000
 
-# Sums of the same figures in another order differ in their last bits: beyond these decimals nothing is a difference.
-_DECIMALS = 9
+# Sums of the same figures in another order differ in their last bits: less than this is no difference.
+_DUST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,16 @@ def centred_test(value: float, resampled: Floats, *, texts: int, level: float) -
     """
     if not 0 < level < 1:
         raise UsageError("level", level, "must be more than 0 and less than 1", "0.95 is usual")
-    value = round(value, _DECIMALS) + 0.0
+    value = 0.0 if abs(value) < _DUST else value
     # So many resamples may be as far away, and p is still less than 1 - level.
     most = math.ceil((1 - level) * (len(resampled) + 1) - 1) - 1
     if texts < 2 or most < 0 or not np.isfinite(resampled).all():
         return Difference(value, math.nan, math.nan, None)
-    distances = np.sort(np.round(np.abs(resampled - value), _DECIMALS))[::-1]
+    distances = np.abs(resampled - value)
+    for tie in (0.0, abs(value)):
+        distances[np.abs(distances - tie) < _DUST] = tie
     p_value = (int((distances >= abs(value)).sum()) + 1) / (len(resampled) + 1)
-    reach = float(distances[most])
+    reach = float(np.sort(distances)[::-1][most])
     return Difference(value, value - reach, value + reach, p_value)
 
 

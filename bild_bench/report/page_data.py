@@ -29,7 +29,8 @@ _MOST_DRILLED = 60
 _PLOT_WIDTH, _PLOT_HEIGHT = 990, 470
 _FIGURES = (
     *("ms_per_token", "fallback_pct", "rollback_pct", "large_share_pct", "length_ratio", "identical_pct"),
-    *("small_calls", "large_calls", "texts"),
+    *("small_calls", "large_calls", "texts", "tokens_per_second", "acceptance_pct", "mean_accepted_length"),
+    *("latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "quality_p_value", "peak_memory_bytes"),
 )
 
 
@@ -144,6 +145,8 @@ def _point(entry: Entry) -> dict[str, Any]:
         "front": entry.front,
         "pruned": entry.pruned,
         "quality": quality,
+        "quality_difference": _estimate(summary.quality_difference),
+        "chrf": None if summary.chrf is None else summary.chrf.value,
         "speedup_decoding": _estimate(summary.speedup_decoding),
         "speedup_total": _estimate(summary.speedup_total),
         **{name: getattr(summary, name) for name in _FIGURES},
@@ -199,8 +202,11 @@ def _estimate(estimate: Estimate | None) -> list[float] | None:
 
 def _facts(group: Group) -> list[list[str]]:
     """What all figures of the section rest on, in the order in which a reader asks."""
+    from rich.filesize import decimal
+
     run = group.run
     environment = run.environment
+    peaks = [entry.summary.peak_memory_bytes for entry in group.entries if entry.summary.peak_memory_bytes is not None]
     # Of a GPU run the GPU is the machine.
     machine = environment.get("gpu_name") or environment.get("cpu_model")
     facts = {
@@ -211,6 +217,7 @@ def _facts(group: Group) -> list[list[str]]:
         "threads": environment.get("threads"),
         "dtype": run.configuration.get("dtype"),
         "batch size": 1,
+        "peak memory": decimal(max(peaks)) if peaks else None,
         "measured": (run.completed_at or run.created_at)[:10],
     }
     return [[name, str(value)] for name, value in facts.items() if value is not None]

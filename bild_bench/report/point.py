@@ -41,13 +41,12 @@ class PointSummary:
     texts: texts with an ok row. errors, truncated, hit_limit: rows that failed, whose source was cut, that ended at the
     length limit. quality, over the texts that have a reference: the mean over draws of each draw's corpus score,
     quality_spread its sample standard deviation over draws (None with one draw), quality_low and quality_high the
-    mean's 95 % bootstrap interval over texts. chrf:
-    sacreBLEU's chrF beside BLEU, None beside another metric; the mean over draws too. quality_difference: quality minus
-    the baseline's over the texts that both decoded, with its interval, and quality_p_value the p-value of the same test
-    (`measure.intervals.centred_test`).
+    mean's 95 % bootstrap interval over texts. chrf: sacreBLEU's chrF beside BLEU, None beside another metric; the mean
+    over draws too. quality_difference: quality minus the baseline's over the texts that both decoded, with its
+    interval, and quality_p_value the p-value of the same test (`measure.intervals.centred_test`).
 
     Against the baseline, over paired_texts only (ok in both, same process and machine): speedup_total and
-    speedup_decoding are summed baseline seconds over summed seconds, speedup_per_token is baseline decode seconds a
+    speedup_decoding are summed baseline seconds over summed seconds, speedup_per_token is baseline decode seconds per
     generated token over the point's, length_ratio is generated tokens over the baseline's, and identical_pct is the
     share of texts whose ids equal the baseline's.
 

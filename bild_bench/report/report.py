@@ -74,6 +74,12 @@ class Report:
 
         return to_csv(self.collected)
 
+    def to_latex(self) -> str:
+        """A `booktabs` table per group."""
+        from bild_bench.report.latex import to_latex
+
+        return to_latex(self.collected)
+
     def to_markdown(self) -> str:
         """A section per group: table, answers, warnings and commands."""
         from bild_bench.report.export import to_markdown

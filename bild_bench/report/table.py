@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bild_bench.report.columns import cell, told_columns
 from bild_bench.report.paper import metric_name
-from bild_bench.report.point import Summary
+from bild_bench.report.point import PointSummary, Summary
 from bild_bench.schema import RunRecord
 
 if TYPE_CHECKING:
@@ -108,12 +108,16 @@ def caption_of(summary: Summary, run: RunRecord) -> str:
     peaks = [point.peak_memory_bytes for point in summary.points if point.peak_memory_bytes is not None]
     if peaks:
         parts.append(f"peak memory {decimal(max(peaks))}")
-    scores = [score for point in summary.points for score in (point.quality, point.chrf) if score is not None]
-    signatures = sorted({_signature(score) for score in scores})
     meaning = ["vs vanilla and speed-ups: paired on the same texts, [95 % interval]"]
     if any(point.quality_spread is not None for point in summary.points):
         meaning.append("quality: mean ± standard deviation over draws")
-    return "\n".join([", ".join(parts), *meaning, *signatures])
+    return "\n".join([", ".join(parts), *meaning, *signatures_of(summary.points)])
+
+
+def signatures_of(points: Sequence[PointSummary]) -> list[str]:
+    """How the points' scores were made, each signature once."""
+    scores = [score for point in points for score in (point.quality, point.chrf) if score is not None]
+    return sorted({_signature(score) for score in scores})
 
 
 def _signature(score: Score) -> str:

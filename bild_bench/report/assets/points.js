@@ -15,6 +15,7 @@ const first = (estimate) => (estimate ? estimate[0] : null);
 function columns(metric) {
   return [
     ["quality", metric, interval(2), first, "95 % interval over texts"],
+    ["quality_difference", "vs vanilla", interval(2), first, "quality minus the baseline's on the same texts"],
     ["speedup_decoding", "Decoding speed‑up", interval(2, "×"), first, "paired with the baseline, encoders left out"],
     ["speedup_total", "Total speed‑up", interval(2, "×"), first, "paired with the baseline, encoders included"],
     ["ms_per_token", "ms / token", figure(2), null, "decoding only"],
