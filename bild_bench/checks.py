@@ -32,15 +32,28 @@ def check_threads(threads: int | None) -> None:
     Raises:
         UsageError: none, or more than four for each usable core.
     """
-    if threads is None:
-        return
-    if threads < 1:
-        raise UsageError("--threads", threads, "must be 1 or more", "leave it out for torch's own choice")
+    if threads is not None:
+        _check_by_cores("--threads", threads, "leave it out for torch's own choice")
+
+
+def check_processes(processes: int) -> None:
+    """Can so many processes train here?
+
+    Raises:
+        UsageError: none, or more than four for each usable core: each holds a model of its own.
+    """
+    _check_by_cores("--processes", processes, "leave it out for 1")
+
+
+def _check_by_cores(option: str, count: int, fix: str) -> None:
+    if count < 1:
+        raise UsageError(option, count, "must be 1 or more", fix)
     cores = usable_cores()
-    if cores is not None and threads > _THREADS_A_CORE * cores:
+    if cores is not None and count > _THREADS_A_CORE * cores:
         most = _THREADS_A_CORE * cores
-        problem = f"must be at most {most}, {_THREADS_A_CORE} times the usable cores ({cores})"
-        raise UsageError("--threads", threads, problem, "leave it out for torch's own choice")
+        raise UsageError(
+            option, count, f"must be at most {most}, {_THREADS_A_CORE} times the usable cores ({cores})", fix
+        )
 
 
 def folder(option: str, value: str | Path) -> Path:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from bild_bench.errors import UsageError
+from bild_bench.training.recipe import MOST_BATCHES
 from bild_bench.training.texts import Encoded
 
 IGNORED = -100
@@ -76,6 +78,9 @@ def training_batches(
         epochs: passes over the weighted parts; None to make `count` batches.
         count: batches to make, where epochs is None.
         seed: of the order; batches of one epoch hold texts of like length and come in a random order.
+
+    Raises:
+        UsageError: so many epochs make more batches than are ever laid out.
     """
     lengths = _lengths([text for texts, _ in parts for text in texts])
     batches: list[Rows] = []
@@ -90,6 +95,9 @@ def training_batches(
         made = grouped(np.concatenate(rows), lengths, size, np.random.default_rng([seed, 0, epoch]))
         if epochs is not None and epoch + 1 > epochs:
             made = made[: max(1, round((epochs - epoch) * len(made)))]
+        if epochs is not None and epochs * len(made) > MOST_BATCHES:
+            problem = f"makes about {epochs * len(made):,.0f} batches, and at most {MOST_BATCHES:,} are laid out"
+            raise UsageError("--epochs", epochs, problem, "ask for fewer, and go on from --init")
         batches += made
         epoch += 1
     return batches if count is None else batches[:count]

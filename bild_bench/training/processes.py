@@ -1,48 +1,94 @@
-"""Several processes on one machine that share the batches, for CPUs: gradients are averaged by gloo."""
+"""Several processes on one machine that share the batches, for CPUs: gradients are averaged by gloo.
+
+Nothing heavy is imported here before a new process watches its parent: torch takes seconds to import, and a child of a
+parent that was killed meanwhile would live on.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import pickle
+import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
 from typing import Any
 
-import torch
-from torch.multiprocessing import get_context
-from torch.multiprocessing.spawn import ProcessException, ProcessExitedException, start_processes
-
 from bild_bench.errors import BildBenchError, RunError
+
+_SECONDS_TO_END = 10.0
 
 
 def run_in_processes(work: Callable[..., Any], arguments: tuple[Any, ...], count: int) -> None:
     """Call work(*arguments) in each of count new processes, joined as one group.
 
+    Args:
+        work: importable by its name; arguments can be pickled.
+
     Raises:
         BildBenchError: one of them raised it; the others are ended. RunError: one of them was killed.
-        torch.multiprocessing.ProcessRaisedException: one of them failed otherwise.
+        RuntimeError: one of them failed otherwise; its traceback is the message.
     """
-    problems = get_context("spawn").SimpleQueue()
+    context = multiprocessing.get_context("spawn")
+    problems = context.SimpleQueue()
     group = (count, _free_port(), os.getpid())
+    # As bytes: unpickled at once they would import torch before the watch stands.
+    sent = pickle.dumps((work, arguments))
+    members = [context.Process(target=_member, args=(rank, sent, group, problems)) for rank in range(count)]
     try:
-        # The library leaves it without types.
-        start_processes(  # type: ignore[no-untyped-call]
-            _member, args=(work, arguments, group, problems), nprocs=count, start_method="spawn"
-        )
-    except ProcessException as error:
-        if not problems.empty():
-            kind, told = problems.get()
-            raise kind(*told) from error
-        if isinstance(error, ProcessExitedException):
-            fix = "run the same command again: it goes on; if memory ran out, with fewer processes in another --out"
-            raise RunError("--processes", count, f"one of them was ended ({error})", fix) from error
-        raise
+        for member in members:
+            member.start()
+        failed = _first_failure(members)
+    finally:
+        _end(members)
+    if failed is not None:
+        _raise(failed, problems, count)
 
 
-def _member(
-    rank: int, work: Callable[..., Any], arguments: tuple[Any, ...], group: tuple[int, int, int], problems: Any
-) -> None:
+def _first_failure(members: Sequence[SpawnProcess]) -> int | None:
+    """Wait until all have ended well, or one has not: its exit code."""
+    running = list(members)
+    while running:
+        wait([member.sentinel for member in running])
+        for member in running:
+            if member.exitcode:
+                return member.exitcode
+        running = [member for member in running if member.exitcode is None]
+    return None
+
+
+def _end(members: Sequence[SpawnProcess]) -> None:
+    started = [member for member in members if member.pid is not None]
+    for member in started:
+        member.terminate()
+    for member in started:
+        member.join(_SECONDS_TO_END)
+        if member.is_alive():
+            member.kill()
+            member.join()
+
+
+def _raise(exit_code: int, problems: Any, count: int) -> None:
+    told = []
+    while not problems.empty():
+        told.append(problems.get())
+    # A process whose neighbour has gone fails too, in its communication: what a user can mend comes first.
+    for kind, parts in told:
+        if kind is not RuntimeError:
+            raise kind(*parts)
+    if told:
+        raise RuntimeError(*told[0][1])
+    how = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
+    fix = "run the same command again: it goes on; if memory ran out, with fewer processes in another --out"
+    raise RunError("--processes", count, f"one of them was ended ({how})", fix)
+
+
+def _member(rank: int, sent: bytes, group: tuple[int, int, int], problems: Any) -> None:
     count, port, parent = group
     threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
     os.environ |= {
@@ -53,17 +99,27 @@ def _member(
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
-    if "OMP_NUM_THREADS" not in os.environ:
-        # As accelerate would do, with a warning from each process. torch is loaded, and reads the variable no more.
-        torch.set_num_threads(max(1, torch.get_num_threads() // count))
-        os.environ["OMP_NUM_THREADS"] = str(torch.get_num_threads())
     try:
+        _share_threads(count)
+        work, arguments = pickle.loads(sent)
         work(*arguments)
         _leave_group()
     except BildBenchError as error:
         # As parts: an exception that crosses between processes arrives as text.
         problems.put((type(error), (error.field, error.value, error.problem, error.fix)))
-        raise
+        os._exit(1)
+    except Exception:
+        problems.put((RuntimeError, (f"in process {rank} of {count}:\n{traceback.format_exc()}",)))
+        os._exit(1)
+
+
+def _share_threads(count: int) -> None:
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        # As accelerate would do, with a warning from each process. torch is loaded, and reads the variable no more.
+        torch.set_num_threads(max(1, torch.get_num_threads() // count))
+        os.environ["OMP_NUM_THREADS"] = str(torch.get_num_threads())
 
 
 def _leave_group() -> None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from bild_bench.checks import check_seed, check_threads
+from bild_bench.checks import check_processes, check_seed, check_threads
 from bild_bench.decoding.typed import typed
 from bild_bench.errors import UsageError
 
@@ -15,7 +15,10 @@ Optimizer = Literal["adafactor", "adamw"]
 Schedule = Literal["constant", "constant_with_warmup", "linear", "cosine", "inverse_sqrt"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
-_AT_LEAST_ONE = ("exit_layer", "batch_texts", "batch_tokens", "accumulate", "steps", "every", "patience", "processes")
+# All batches are laid out before the first step, about 200 bytes each.
+MOST_BATCHES = 2_000_000
+
+_AT_LEAST_ONE = ("exit_layer", "batch_texts", "batch_tokens", "accumulate", "steps", "every", "patience")
 _POSITIVE = ("rate", "epochs", "max_time", "clip")
 
 
@@ -82,6 +85,7 @@ class Recipe:
             object.__setattr__(self, name, value)
         check_seed(self.seed)
         check_threads(self.threads)
+        check_processes(self.processes)
         for name, kind in (
             *(("objective", Objective), ("optimizer", Optimizer)),
             *(("schedule", Schedule), ("precision", Precision)),
@@ -98,6 +102,9 @@ class Recipe:
         _check("dropout", self.dropout, lambda value: 0 <= value < 1, "must be 0 or more and below 1")
         _check_one_of(self, "batch_texts", "batch_tokens")
         _check_one_of(self, "epochs", "steps")
+        batches = (self.steps or 0) * self.accumulate * self.processes
+        rule = f"makes {batches:,} batches, and at most {MOST_BATCHES:,} are laid out"
+        _check("steps", self.steps, lambda _: batches <= MOST_BATCHES, rule, "ask for fewer, and go on from --init")
 
 
 def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -105,9 +112,9 @@ def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
         raise UsageError(_flag(name), value, f"must be one of {', '.join(allowed)}", "choose one of these")
 
 
-def _check(name: str, value: Any, holds: Any, rule: str) -> None:
+def _check(name: str, value: Any, holds: Any, rule: str, fix: str = "leave it out for the default") -> None:
     if value is not None and not holds(value):
-        raise UsageError(_flag(name), value, rule, "leave it out for the default")
+        raise UsageError(_flag(name), value, rule, fix)
 
 
 def _check_one_of(recipe: Recipe, first: str, second: str) -> None:
