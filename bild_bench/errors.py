@@ -49,7 +49,9 @@ class RunError(BildBenchError):
 def unknown_name(field: str, value: object, known: Iterable[str]) -> UsageError:
     """The error for a name that is not in a list, with the nearest known names."""
     names = sorted(known)
-    close = difflib.get_close_matches(str(value), names, n=1)
+    begun = [name for name in names if value and name.startswith(str(value))]
+    # A beginning that fits one name alone is meant, however much is missing.
+    close = begun if len(begun) == 1 else difflib.get_close_matches(str(value), names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else "choose one of them"
     return UsageError(field, value, f"not known (allowed: {', '.join(names)})", hint)
 

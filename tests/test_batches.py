@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bild_bench.errors import UsageError
 from bild_bench.training.batches import IGNORED, Batches, BatchSize, grouped, training_batches, validation_batches
 from bild_bench.training.texts import Encoded
 
@@ -26,6 +27,13 @@ def texts_of(lengths: list[tuple[int, int]]) -> list[Encoded]:
 
 def flat(batches: list[np.ndarray]) -> list[int]:
     return [int(row) for batch in batches for row in batch]
+
+
+def test_epochs_that_make_too_many_batches_are_refused_before_they_are_laid_out() -> None:
+    with pytest.raises(UsageError) as caught:
+        training_batches([(texts_of([(3, 3)] * 40), 1.0)], BatchSize(4, None), 1e9, None, 0)
+    said = "--epochs: 1000000000.0: makes about 10,000,000,000 batches, and at most 2,000,000 are laid out; ask for"
+    assert str(caught.value).startswith(said)
 
 
 @given(PARTS, SIZES, st.integers(0, 2**32 - 1), st.integers(1, 3))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -112,6 +114,33 @@ def test_only_the_models_that_the_mode_uses_are_loaded(monkeypatch: pytest.Monke
     for mode in ("vanilla", "small", "bild"):
         call("generate", TEXT, "--mode", mode)
     assert asked == [("large",), ("small",), ("large", "small")]
+
+
+def test_a_dash_reads_the_text_from_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "load_pair", lambda *_, **__: None)
+    asked = []
+
+    def generate(_: Any, text: str, *__: Any, **___: Any) -> Any:
+        asked.append(text)
+        return ROLLED_BACK
+
+    monkeypatch.setattr(api, "generate", generate)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Der Hund\nschläft.\n"))
+    assert call("generate", "-").code == 0
+    assert asked == ["Der Hund\nschläft."]
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (b" \n", "error: TEXT: '-': stdin holds no text; pipe a text into it, or give one as an argument\n"),
+        (b"\xff", "error: TEXT: '-': stdin is not UTF-8 text; convert it first\n"),
+    ],
+)
+def test_a_stdin_without_a_text(held: bytes, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(held), encoding="utf-8"))
+    ended = call("generate", "-")
+    assert (ended.code, ended.err) == (2, said)
 
 
 def test_an_empty_text_is_refused_in_one_line() -> None:

@@ -57,3 +57,5 @@ def compare(
         announce(f"regression: {regression.line}")
     if found.regressions:
         raise typer.Exit(1)
+    if fail_on is not None:
+        announce(f"no regression beyond {fail_on}")

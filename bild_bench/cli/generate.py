@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from bild_bench.cli import options as o
+from bild_bench.errors import UsageError
 from bild_bench.settings import method_settings, sampling_of
 
 
 def generate(
-    text: Annotated[str, typer.Argument(help="The source text.")],
+    text: Annotated[str, typer.Argument(help="The source text; - reads it from stdin.")],
     task: Annotated[str, typer.Option("--task", help="Task that sets prefix, limits and pair.")] = "iwslt17",
     mode: o.ModeOption = "bild",
     alpha_fb: o.AlphaFbOption = None,
@@ -54,6 +55,7 @@ def generate(
     Example: bild-bench generate "Ein einfaches Werkzeug zum Verwalten von Bildern."
     """
     options = dict(locals())
+    text = _from_stdin() if text == "-" else text
     from bild_bench import api
     from bild_bench.cli.console import announce, out
     from bild_bench.plan import check_sampling, library_keys_of, make_point
@@ -89,3 +91,20 @@ def generate(
     else:
         out.print(generated.text, markup=False, highlight=False, soft_wrap=True)
     announce(counted(generated.counters))
+
+
+def _from_stdin() -> str:
+    """What stdin holds, as one text; the line break at its end is not part of it.
+
+    Raises:
+        UsageError: it holds nothing, or bytes that are not UTF-8.
+    """
+    import sys
+
+    try:
+        text = sys.stdin.read().rstrip("\n") if sys.stdin is not None else ""
+    except UnicodeDecodeError:
+        raise UsageError("TEXT", "-", "stdin is not UTF-8 text", "convert it first") from None
+    if not text.strip():
+        raise UsageError("TEXT", "-", "stdin holds no text", "pipe a text into it, or give one as an argument")
+    return text

@@ -77,14 +77,37 @@ def _explain(error: BaseException) -> tuple[str, int]:
 def _usage_problem(error: Any) -> str:
     """A usage error of the command-line library, whose own class is not public, in our words."""
     context = getattr(error, "ctx", None)
-    fix = f"see '{'bild-bench' if context is None else context.command_path} --help'"
+    command = "bild-bench" if context is None else context.command_path
+    fix = f"see '{command} --help'"
     # Its message leaves out a value that could not be converted; the cause, a pydantic error, knows it.
     refused: list[Any] = getattr(error.__cause__, "errors", list)()
     parameter = getattr(error, "param", None)
     if refused and parameter is not None:
-        problem = error.message.removeprefix("Value error, ").rstrip(".")
-        return str(UsageError(parameter.opts[0], refused[0]["input"], problem, fix))
+        value, problem = refused[0]["input"], error.message.removeprefix("Value error, ").rstrip(".")
+        if isinstance(value, str) and _several(value) and _is_setting(parameter.name):
+            option = parameter.opts[0]
+            problem = f"is a range or a list, and '{command}' takes one value"
+            fix = f"use bild-bench sweep … {option} {value}, or give one value"
+        return str(UsageError(parameter.opts[0], value, problem, fix))
     return f"{' '.join(error.format_message().split()).rstrip('.')}; {fix}"
+
+
+def _several(value: str) -> bool:
+    from bild_bench.grid import parse_numbers
+
+    try:
+        return any(sign in value for sign in ",:") and len(parse_numbers("", value, whole=False)) > 0
+    except UsageError:
+        return False
+
+
+def _is_setting(name: str | None) -> bool:
+    """Whether it is a method's setting, which `sweep` takes several values of."""
+    from dataclasses import fields
+
+    from bild_bench.decoding.methods import METHODS
+
+    return any(field.name == name for method in METHODS.values() for field in fields(method.settings))
 
 
 def _say(line: str, code: int) -> int:

@@ -149,6 +149,14 @@ def check_device(device: str) -> str:
     return device
 
 
+def _text_models() -> list[str]:
+    """Kinds of model that the library maps from text to text; the same list of its own holds speech models too."""
+    auto = transformers.models.auto.modeling_auto
+    others = {*auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES, *auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES}
+    names = set(auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES) - others
+    return sorted(name for name in names if not name.endswith(("flamingo", "flamingo3")))
+
+
 def require_encoder_decoder(checkpoint: Checkpoint, option: str) -> None:
     """Check the configuration, before anything else is loaded.
 
@@ -157,13 +165,13 @@ def require_encoder_decoder(checkpoint: Checkpoint, option: str) -> None:
     """
     config = checkpoint.file_json("config.json")
     kind = config.get("model_type")
-    known = transformers.models.auto.modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    known = _text_models()
     if not isinstance(kind, str) or kind not in known:
         what = "names no model_type" if kind is None else f"is of type {kind}, which is no encoder-decoder text model"
         raise DataError(
             option,
             checkpoint.name,
-            f"{what} (allowed: {', '.join(sorted(known))})",
+            f"{what} (allowed: {', '.join(known)})",
             "give a sequence-to-sequence checkpoint",
         )
     try:
