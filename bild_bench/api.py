@@ -1,19 +1,21 @@
-"""For notebooks: the same pairs, methods and experiments as on the command line."""
+"""For notebooks: load a pair and decode single texts; experiments are in `api_experiments`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bild_bench.decoding.picking import Greedy, Picker, Sampling
 from bild_bench.decoding.records import Counters, TraceStep
-from bild_bench.errors import UsageError, unknown_name
+from bild_bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bild_bench.models.pair import Pair
-    from bild_bench.results import Experiment
+
+# Characters of a text in its one-line repr.
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Piece:
     step: TraceStep
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Generated:
     """One decoded text.
 
@@ -60,6 +62,14 @@ class Generated:
             "unknown_source_tokens": self.unknown_source_tokens,
             "remarks": list(self.remarks),
         }
+
+    def __repr__(self) -> str:
+        counted = self.counters
+        text = self.text if len(self.text) <= _SHOWN else f"{self.text[: _SHOWN - 1]}…"
+        return (
+            f"Generated({text!r}, {counted.generated} tokens, {counted.large_calls} large and"
+            f" {counted.small_calls} small calls, {counted.rollbacks} rollbacks)"
+        )
 
 
 def load_pair(
@@ -156,54 +166,6 @@ def generate(
         source_truncated=source.truncated,
         unknown_source_tokens=unknown_tokens(pair, source),
         remarks=remarks_on(pair, point, source, decoded),
-    )
-
-
-def run(
-    task: str, mode: str = "bild", *, baseline: bool = True, settings: dict[str, Any] | None = None, **options: Any
-) -> Experiment:
-    """Run an experiment as `bild-bench run` does and read it back.
-
-    Args:
-        task: its name.
-        mode: the method; several as "bild,small".
-        baseline: decode by vanilla too.
-        settings: of the methods, such as {"alpha_fb": 0.5}; each goes to the methods that know it.
-        options: fields of `setup.Request`, such as limit, preset, device, out; and settings, such as alpha_fb=0.5.
-
-    Raises:
-        UsageError: no such name among the options, or a setting given twice; else as `experiment.run_experiment`.
-        DataError, RunError: as `experiment.run_experiment`.
-    """
-    from bild_bench import results
-    from bild_bench.experiment import run_experiment
-    from bild_bench.grid import expand, parse_words
-    from bild_bench.plan import with_baseline
-    from bild_bench.setup import Request
-
-    if not isinstance(mode, str):
-        raise UsageError("mode", mode, "must be a method's name; several are one text, as 'bild,small'", "give a text")
-    request, direct = _sorted_out(options)
-    given = {} if settings is None else settings
-    for name in given.keys() & direct.keys():
-        raise UsageError(name, direct[name], "is given twice, in settings too", "leave one out")
-    points = expand(parse_words("--mode", mode), {name: [value] for name, value in (given | direct).items()})
-    return results.read(run_experiment(Request(task=task, **request), with_baseline(points) if baseline else points))
-
-
-def _sorted_out(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Fields of a request, and settings of methods."""
-    from bild_bench.decoding.methods import METHODS
-    from bild_bench.setup import Request
-
-    asked = {field.name for field in fields(Request)} - {"task"}
-    known = {field.name for method in METHODS.values() for field in fields(method.settings)}
-    for name in options:
-        if name not in asked | known:
-            raise unknown_name("run", name, asked | known)
-    return (
-        {name: value for name, value in options.items() if name in asked},
-        {name: value for name, value in options.items() if name not in asked},
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ RUN, SAMPLES, SUMMARY, SHARDS = "run.parquet", "samples.parquet", "summary.parqu
 _FIELD = "results"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Experiment:
     """A run and its samples so far.
 
@@ -52,6 +53,25 @@ class Experiment:
     run: RunRecord
     samples: pd.DataFrame
     directory: Path
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """Every figure of every point, one row each: the columns of summary.parquet; see `report.summary`.
+
+        Raises:
+            DataError: a recorded time is negative or not finite.
+        """
+        # Imported late because the report stands on this module.
+        from bild_bench.report.summary import summarise, summary_frame
+
+        return summary_frame(summarise(self))
+
+    def __repr__(self) -> str:
+        run = self.run
+        done = self.samples["text_id"].nunique()
+        texts = f"{run.texts} texts" if done == run.texts else f"{done} of {run.texts} texts"
+        about = f"{run.data_label} ({run.split}), pair {run.pair_label}, {len(run.points)} points, {texts}"
+        return f"Experiment({str(self.directory)!r}: {about}, {run.status})"
 
 
 def find_unfinished(root: Path, experiment_id: str) -> Path | None:

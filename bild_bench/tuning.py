@@ -16,6 +16,7 @@ from bild_bench import results
 from bild_bench.errors import RunError, UsageError
 from bild_bench.experiment import Track, run_experiment, untracked
 from bild_bench.held_out import Texts, shared_texts
+from bild_bench.next_commands import Next, after_tune
 from bild_bench.plan import Point, code_version, identity, with_baseline
 from bild_bench.report.caveats import caveats
 from bild_bench.report.significance import Significance, quality_significance
@@ -27,7 +28,7 @@ from bild_bench.tasks import Task
 _TIE = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Measured:
     """A complete experiment and its figures."""
 
@@ -38,6 +39,9 @@ class Measured:
     def baseline(self) -> PointSummary:
         """Vanilla's figures."""
         return next(point for point in self.summary.points if point.role == "baseline")
+
+    def __repr__(self) -> str:
+        return f"Measured({self.experiment!r})"
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Choice:
         return None if self.difference is None else self.difference.difference >= -self.max_drop - _TIE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tuned:
     """What `tune` found.
 
@@ -75,6 +79,7 @@ class Tuned:
         missed: the drops for which none did, ascending.
         shared_texts: test texts that are among the validation texts too, before any sampling.
         warnings: what a reader must know first, of the chosen points only.
+        following: the commands that run the chosen points.
     """
 
     directory: Path
@@ -84,6 +89,11 @@ class Tuned:
     missed: tuple[float, ...]
     shared_texts: int
     warnings: tuple[str, ...]
+    following: tuple[Next, ...] = ()
+
+    def __repr__(self) -> str:
+        chosen = ", ".join(f"{choice.point.label} for a drop of {choice.max_drop:g}" for choice in self.choices)
+        return f"Tuned({str(self.directory)!r}: {chosen})"
 
 
 def choose_point(points: Sequence[PointSummary], max_drop: float) -> PointSummary | None:
@@ -152,7 +162,9 @@ def tune(
         for drop, (point, before, slower) in picked.items()
     )
     warnings = _warnings(first, second, choices, shared)
-    return Tuned(directory, first, second, choices, tuple(sorted(set(max_drops) - picked.keys())), shared, warnings)
+    missed = tuple(sorted(set(max_drops) - picked.keys()))
+    following = after_tune(request, sides[1], [(f"a drop of {one.max_drop:g}", one.point) for one in choices])
+    return Tuned(directory, first, second, choices, missed, shared, warnings, tuple(following))
 
 
 def _check(request: Request, points: Sequence[Point], max_drops: Sequence[float], test: Texts) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import bild_bench
 from bild_bench import generate, load_pair, run
 from bild_bench.api import Generated
 from bild_bench.data import EMBEDDED_FOLDER
+from bild_bench.decoding.records import Counters
 from bild_bench.errors import UsageError
 
 SOURCES = [json.loads(line)["source"] for line in (EMBEDDED_FOLDER / "de_en.jsonl").read_text("utf-8").splitlines()]
@@ -216,6 +218,19 @@ def test_unknown_source_tokens_are_counted(pair: Any) -> None:
 
 
 def test_the_package_names_its_interface_and_nothing_else() -> None:
-    assert set(bild_bench.__all__) == {"__version__", "generate", "load_pair", "run"}
+    names = ["__version__", "compare", "generate", "load_pair", "report", "run", "sweep", "tune"]
+    assert dir(bild_bench) == sorted(bild_bench.__all__) == names
+    assert all(callable(getattr(bild_bench, name)) for name in names[1:])
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         bild_bench.nothing  # noqa: B018
+
+
+def test_a_pair_and_a_generated_text_are_one_short_line(pair: Any) -> None:
+    # The shapes of the pair may be changed by training it anew.
+    shown = re.sub(r"\d+\.\d", "N", repr(pair))
+    assert shown == "Pair('embedded', large N M (native), small N M (native), cpu, float32)"
+    assert re.sub(r"\d+\.\d", "N", repr(pair.models["small"])).endswith(", N M parameters, native)")
+    counted = Counters(generated=2, large_calls=1, small_calls=3, rollbacks=1)
+    generated = Generated("a\nb" * 40, (5, 1), counted, (), False, False)
+    text = "a\\nb" * 19 + "a\\n…"
+    assert repr(generated) == f"Generated('{text}', 2 tokens, 1 large and 3 small calls, 1 rollbacks)"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from bild_bench.data import Example
+
+if TYPE_CHECKING:
+    from bild_bench.next_commands import Next
 
 out = Console()
 err = Console(stderr=True)
@@ -16,6 +20,13 @@ err = Console(stderr=True)
 def announce(line: str) -> None:
     """One remark on stderr."""
     err.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def announce_next(following: Iterable[Next]) -> None:
+    """Commands to paste, each whole on a line of its own, on stderr."""
+    for step in following:
+        announce(f"next, to {step.what}:")
+        announce(f"  {step.command}")
 
 
 def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

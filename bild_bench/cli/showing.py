@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
+    from bild_bench.next_commands import Next
     from bild_bench.plan import Point
+    from bild_bench.report.summary import Summary
+    from bild_bench.results import Experiment
+
+    Follow = Callable[[Experiment, Summary], list[Next]]
 
 
-def show(directory: Path, json_output: bool) -> None:
-    """Print the figures to stdout, and where they are to stderr."""
+def show(directory: Path, json_output: bool, follow: Follow | None = None) -> None:
+    """Print the figures to stdout, and where they are and what may follow to stderr.
+
+    Args:
+        follow: the commands to paste, from the experiment and its figures; with JSON under "next".
+    """
     from bild_bench import results
-    from bild_bench.cli.console import announce, out
+    from bild_bench.cli.console import announce, announce_next, out
     from bild_bench.report.summary import summarise
     from bild_bench.report.table import print_table, to_json
 
     experiment = results.read(directory)
     summary = summarise(experiment)
+    following = [] if follow is None else follow(experiment, summary)
     label = experiment.run.data_label
     if label.startswith("embedded/"):
         announce(f"{label} is a stand-in of our own texts: never compare it with the named data set")
@@ -29,9 +40,13 @@ def show(directory: Path, json_output: bool) -> None:
     announce(f"written to {directory}")
     if json_output:
         # Flushed at once: the command-line library ends quietly (code 1) where nobody reads any more.
-        typer.echo(json.dumps(to_json(summary, experiment.run) | {"directory": str(directory)}, indent=2))
+        told = to_json(summary, experiment.run) | {"directory": str(directory)}
+        if follow is not None:
+            told["next"] = [asdict(step) for step in following]
+        typer.echo(json.dumps(told, indent=2))
     else:
         print_table(out, summary, experiment.run)
+    announce_next(following)
 
 
 def show_plan(points: Sequence[Point], texts: int, seconds: float, json_output: bool) -> None:

@@ -78,6 +78,8 @@ def sweep(
     from bild_bench.cli.live import Front
     from bild_bench.cli.showing import show, show_plan
     from bild_bench.experiment import estimate, run_experiment
+    from bild_bench.next_commands import after_sweep
+    from bild_bench.setup import choose
 
     if not task:
         raise UsageError("--task", "", "is missing (allowed: a task's name or file)", "see bild-bench tasks")
@@ -86,7 +88,14 @@ def sweep(
         show_plan(points, *estimate(request, points, announce), json_output)
         return
     directory = run_experiment(request, points, announce=announce, track=track, observe=Front().observe)
-    show(directory, json_output)
+    task_of = choose(request, points)[0]
+    show(
+        directory,
+        json_output,
+        lambda found, summary: after_sweep(
+            directory, request, points, summary.points, task_of, str(found.run.data.get("data"))
+        ),
+    )
 
 
 def _command(context: typer.Context, options: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bild_bench.cli.console import announce, out
+from bild_bench.cli.console import announce, announce_next, out
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,6 +30,7 @@ def show(tuned: Tuned, json_output: bool) -> None:
         out.print()
         print_lines(out, remarks(tuned))
     announce(f"written to {tuned.directory}/validation and {tuned.directory}/test")
+    announce_next(tuned.following)
 
 
 def row_name(max_drop: float) -> str:
@@ -117,6 +118,7 @@ def as_json(tuned: Tuned) -> dict[str, Any]:
         "vanilla": {name: strict_values(asdict(side.baseline)) for name, side in sides.items()},
         "shared_texts": tuned.shared_texts,
         "warnings": list(tuned.warnings),
+        "next": [asdict(following) for following in tuned.following],
         **experiments,
     }
 

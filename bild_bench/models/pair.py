@@ -30,7 +30,7 @@ from bild_bench.models.rules import GenerationRules, read_rules
 from bild_bench.models.special_ids import SpecialIds, agree, read_special_ids, vocabulary_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoadedModel:
     """One model of a pair.
 
@@ -44,6 +44,10 @@ class LoadedModel:
     model: Model
     description: dict[str, Any]
 
+    def __repr__(self) -> str:
+        about = self.description
+        return f"LoadedModel({about['name']!r}, {about['parameters'] / 1e6:.1f} M parameters, {about['session']})"
+
 
 @dataclass(frozen=True)
 class Source:
@@ -53,7 +57,7 @@ class Source:
     truncated: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pair:
     """Models by role ("large", "small") over one tokenizer.
 
@@ -145,6 +149,13 @@ class Pair:
             "languages": languages_of(self.tokenizer, self.rules, self.special.start),
             **{key: loaded.description for key, loaded in self.models.items()},
         }
+
+    def __repr__(self) -> str:
+        models = [
+            f"{key} {loaded.description['parameters'] / 1e6:.1f} M ({loaded.description['session']})"
+            for key, loaded in self.models.items()
+        ]
+        return f"Pair({self.label!r}, {', '.join(models)}, {self.device}, {self.dtype})"
 
 
 def load_pair(
