@@ -87,7 +87,9 @@ def run_experiment(
         results.read_run(request.extend)
     _require_writable(request.results if request.out is None else request.out)
     setup = prepare(request, points, task, choice, announce)
-    run = run_record(setup)
+    run = _as_begun(setup, run_record(setup))
+    if setup.threads_timed is not None:
+        announce(f"threads: {run.environment['threads']}, the fastest of {', '.join(map(str, setup.threads_timed))}")
     directory = _directory(request, run)
     with directories.lock(directory):
         run = _open(directory, run, announce)
@@ -138,6 +140,23 @@ def _directory(request: Request, run: RunRecord) -> Path:
         return unfinished
     methods = "-".join(dict.fromkeys(point["method"] for point in run.points))
     return directories.new_directory(request.results, f"{run.data_label}-{run.pair_label}-{methods}")
+
+
+def _as_begun(setup: Setup, run: RunRecord) -> RunRecord:
+    """The record, with the threads that an unfinished experiment of the same began with where they were chosen."""
+    request, chosen = setup.request, torch.get_num_threads()
+    for count in (chosen, *(setup.threads_timed or ())):
+        torch.set_num_threads(count)
+        tried = run if count == chosen else run_record(setup)
+        if request.out is None:
+            begun = results.find_unfinished(request.results, tried.experiment_id) is not None
+        else:
+            there = request.out / results.RUN
+            begun = there.exists() and results.read_run(request.out).experiment_id == tried.experiment_id
+        if begun:
+            return tried
+    torch.set_num_threads(chosen)
+    return run
 
 
 def _open(directory: Path, run: RunRecord, announce: Announce) -> RunRecord:

@@ -22,7 +22,7 @@ from bild_bench.setup import Setup
 def run_record(setup: Setup) -> RunRecord:
     """The record of an experiment that is about to start."""
     request, task, examples, pair = setup.request, setup.task, setup.examples, setup.pair
-    environment = describe_environment(pair.device)
+    environment = describe_environment(pair.device) | {"threads_timed": _timed(setup)}
     machine = machine_fingerprint(environment)
     ids = point_ids(setup)
     texts = [example.id for example in examples.examples]
@@ -59,6 +59,12 @@ def run_record(setup: Setup) -> RunRecord:
         calibration={},
         texts_expected=texts,
     )
+
+
+def _timed(setup: Setup) -> dict[str, float] | None:
+    if setup.threads_timed is None:
+        return None
+    return {str(count): round(milliseconds, 3) for count, milliseconds in setup.threads_timed.items()}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ class Request:
         bleu_tokenize: sacreBLEU's tokenizer of that name instead of 13a; see `measure.metrics.TOKENIZERS`.
         smalls: several small models to compare, instead of `small`; points name them (`Point.small`).
         limit: texts at most, a seeded sample; None for all.
-        threads: CPU threads of torch, 1 to 4 for each usable core; None leaves them as they are.
+        threads: CPU threads, 1 to 4 for each usable core; None for those with which the models are fastest.
         seed: of all that is drawn, 0 to 2**32 - 1.
         sampling: draw tokens, the baseline's too; None for greedy search.
         draws: how often each text is decoded, with other draws each time.
@@ -107,13 +107,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Setup:
-    """All that is decoded, and by what."""
+    """All that is decoded, and by what.
+
+    threads_timed: milliseconds of a few steps by number of threads, where the number was chosen; see `choose_threads`.
+    """
 
     request: Request
     task: Task
     examples: Examples
     pair: Pair
     points: tuple[Point, ...]
+    threads_timed: Mapping[int, float] | None = None
 
     @property
     def limits(self) -> Limits:
@@ -189,7 +193,20 @@ def prepare(
     _require_different(pair, request.smalls)
     for point in points:
         check_method(pair.using(point.models), point.method, point.settings)
-    return Setup(request, task, examples, pair, tuple(points))
+    setup = Setup(request, task, examples, pair, tuple(points))
+    return setup if request.threads is not None else _with_threads(setup)
+
+
+def _with_threads(setup: Setup) -> Setup:
+    """Set the fastest number of threads, and keep what was timed."""
+    from bild_bench.thread_choice import choose_threads
+
+    text = next(example.source for example in setup.examples.examples if example.source.strip())
+    try:
+        return replace(setup, threads_timed=choose_threads(setup.pair, list(setup.pair.models), text, setup.limits))
+    # A text that cannot be decoded is that text's error, and no reason to end a run here.
+    except Exception:
+        return setup
 
 
 def _require_different(pair: Pair, smalls: Sequence[str]) -> None:

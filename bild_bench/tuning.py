@@ -155,7 +155,9 @@ def tune(
     first = measure(with_baseline(points), sides[0], directory / "validation")
     picked = _picked(first, points, max_drops)
     tested = with_baseline(list(dict.fromkeys(point for point, *_ in picked.values())))
-    second = measure(tested, sides[1], directory / "test")
+    # Chosen anew, the number of threads might be another one.
+    asked = replace(request, threads=int(first.experiment.run.environment["threads"]))
+    second = _measure(asked, tested, sides[1], directory / "test", announce=announce, track=track)
     figures = dict(zip(tested, second.summary.points, strict=True))
     choices = tuple(
         Choice(drop, point, before, figures[point], _difference(second, figures[point]), slower)

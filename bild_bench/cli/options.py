@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from bild_bench.checks import folder
+from bild_bench.errors import UsageError
 
 Dtype = Literal["float32", "float16", "bfloat16", "float64"]
 SessionKind = Literal["auto", "native", "graphs", "fast", "reference"]
@@ -145,8 +146,27 @@ DeviceOption = Annotated[
     str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.", rich_help_panel=_MACHINE)
 ]
 DtypeOption = Annotated[Dtype, typer.Option("--dtype", help="Precision of both models.", rich_help_panel=_MACHINE)]
+
+
+def _threads(text: str | int) -> int | None:
+    """None for auto."""
+    if text == "auto":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError("--threads", text, "must be auto or a whole number", "leave it out for auto") from None
+
+
 ThreadsOption = Annotated[
-    int | None, typer.Option("--threads", help="CPU threads. \\[torch's]", rich_help_panel=_MACHINE)
+    int | None,
+    typer.Option(
+        "--threads",
+        parser=_threads,
+        metavar="<auto|int>",
+        help="CPU threads; auto takes the count with which the models are fastest. \\[auto]",
+        rich_help_panel=_MACHINE,
+    ),
 ]
 SessionOption = Annotated[
     SessionKind,

@@ -1,0 +1,91 @@
+"""How many CPU threads an experiment computes on, where nobody said: those with which its own models are fastest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from bild_bench.decoding.records import Limits
+from bild_bench.measure.machine import usable_cores
+
+if TYPE_CHECKING:
+    from bild_bench.models.pair import Pair
+
+# More threads are a risk: a program that wants one of their cores slows all of them down. So they must pay.
+_MUST_GAIN = 0.9
+_ROUNDS, _STEPS, _BLOCK = 5, 4, 4
+# Large models show after one round which count is faster, and need not be waited for.
+_SECONDS = 3.0
+
+
+def candidates(cores: int | None) -> list[int]:
+    """1, 2, 4, … up to the usable cores, and these."""
+    most = 1 if cores is None else cores
+    return sorted({most, *(2**power for power in range(most.bit_length()) if 2**power <= most)})
+
+
+def pick(milliseconds: Mapping[int, float]) -> int:
+    """The count with the least time; a greater one only where it takes at most nine tenths of the smaller one's."""
+    best, *more = sorted(milliseconds)
+    for count in more:
+        if milliseconds[count] <= _MUST_GAIN * milliseconds[best]:
+            best = count
+    return best
+
+
+def choose_threads(
+    pair: Pair,
+    keys: Sequence[str],
+    text: str,
+    limits: Limits,
+    *,
+    counts: Sequence[int] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[int, float] | None:
+    """Milliseconds that a few decoding steps of all models take, by number of threads; the fastest count is set.
+
+    Every round times each count, so that drift hits them alike, and the median of the rounds counts. The steps are
+    a few single tokens of every model and one block, as they occur when drafts are verified.
+
+    Args:
+        keys: of the pair's models.
+        text: a source to decode from.
+        counts: to choose from; None for `candidates` of this machine.
+        clock: seconds; for tests.
+
+    Returns:
+        None where there is nothing to choose: one core, or a GPU.
+    """
+    import torch
+
+    counts = candidates(usable_cores()) if counts is None else counts
+    if pair.device != "cpu" or len(counts) < 2:
+        return None
+    source = pair.tokenise(text, limits.max_tokens)
+    encoded = {key: pair.encode(key, source) for key in keys}
+    took: dict[int, list[float]] = {count: [] for count in counts}
+    began = clock()
+    # The first round warms up what a count needs, such as its threads.
+    for number in range(_ROUNDS + 1):
+        for count in counts:
+            torch.set_num_threads(count)
+            start = clock()
+            for key in keys:
+                _steps(pair, key, encoded[key], limits)
+            if number > 0:
+                took[count].append(clock() - start)
+        if number > 0 and clock() - began > _SECONDS:
+            break
+    found = {count: 1000 * median(seconds) for count, seconds in took.items()}
+    torch.set_num_threads(pick(found))
+    return found
+
+
+def _steps(pair: Pair, key: str, encoded: object, limits: Limits) -> None:
+    """Any tokens will do: what a step costs depends on their number."""
+    session = pair.session(key, encoded, limits)
+    for _ in range(_STEPS):
+        session.extend([limits.start_id]).argmax()
+    session.extend([limits.start_id] * _BLOCK).argmax()
