@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from safetensors.torch import load_file
 
 from bild_bench.errors import RunError
 from bild_bench.models import pickled
+from bild_bench.models.cache import cache_folder
 from tests import checkpoints as made
 
 
@@ -43,6 +46,7 @@ import os, signal, sys
 from pathlib import Path
 import safetensors.torch
 from bild_bench.models import pickled
+from bild_bench.models.cache import cache_folder
 save = safetensors.torch.save_file
 def save_and_die(*args, **options):
     save(*args, **options)
@@ -113,9 +117,35 @@ def test_the_cache_lies_in_the_home_folder_unless_told_otherwise(
 ) -> None:
     monkeypatch.delenv("BILD_BENCH_CACHE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert pickled.cache_folder() == tmp_path / ".cache" / "bild-bench"
+    assert cache_folder() == tmp_path / ".cache" / "bild-bench"
+    monkeypatch.setenv("BILD_BENCH_CACHE", "")
+    assert cache_folder() == tmp_path / ".cache" / "bild-bench", "an empty variable is none"
     monkeypatch.setenv("BILD_BENCH_CACHE", str(tmp_path / "other"))
-    assert pickled.cache_folder() == tmp_path / "other"
+    assert cache_folder() == tmp_path / "other"
+
+
+def test_a_converted_checkpoint_that_was_cut_or_is_somebody_elses_is_made_anew(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = convert(folder)
+    expected = (whole / "model.safetensors").read_bytes()
+    os.truncate(whole / "model.safetensors", 1000)
+    assert (convert(folder) / "model.safetensors").read_bytes() == expected
+    (whole / "config.json").chmod(0o666)
+    assert stat.S_IMODE((convert(folder) / "config.json").stat().st_mode) == 0o600
+    (whole / "model.safetensors").rename(tmp_path / "planted")
+    (whole / "model.safetensors").symlink_to(tmp_path / "planted")
+    assert not (convert(folder) / "model.safetensors").is_symlink()
+    assert leftovers(tmp_path) == [whole.name]
+
+
+def test_what_killed_conversions_left_goes_after_a_day(folder: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache" / "converted"
+    for name, age in (("unfinished-old", 90_000), ("unfinished-now", 10)):
+        (cache / name / "checkpoint").mkdir(parents=True)
+        os.utime(cache / name, (time.time() - age,) * 2)
+    whole = convert(folder)
+    assert leftovers(tmp_path) == sorted([whole.name, "unfinished-now"])
 
 
 def test_a_folder_without_the_small_files_keeps_only_weights(folder: Path, tmp_path: Path) -> None:

@@ -7,21 +7,20 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from bild_bench.errors import DataError, RunError
+from bild_bench.models.cache import is_own, own_folder
 
 # What stands beside the weights: configuration and tokenizer.
 SMALL_FILES = ("*.json", "*.model", "*.spm", "vocab.*", "*.txt")
 PICKLED = ("pytorch_model.bin", "pytorch_model-*.bin")
+_UNFINISHED, _DAY = "unfinished-", 86_400.0
 _OTHER_PICKLES = (".pt", ".pth", ".ckpt", ".pkl", ".bin")
-
-
-def cache_folder() -> Path:
-    """Where converted checkpoints are kept: $BILD_BENCH_CACHE, or ~/.cache/bild-bench."""
-    return Path(os.environ.get("BILD_BENCH_CACHE", Path.home() / ".cache" / "bild-bench"))
 
 
 def converted(source: str, folder: Path, option: str, announce: Callable[[str], None]) -> tuple[Path, str]:
@@ -49,20 +48,21 @@ def converted(source: str, folder: Path, option: str, announce: Callable[[str], 
     # The small files count too: a corrected generation_config.json must not meet an older copy of itself.
     small = [f"{path.name} sha256:{sha256(path)}" for path in _small_files(folder)]
     key = hashlib.sha256("\n".join([origin, *small]).encode()).hexdigest()[:16]
-    target = cache_folder() / "converted" / key
-    if not (target / "conversion.json").is_file():
-        announce(f"converting {source} to safetensors, once")
-        tensors = _unpickle(files, option)
-        try:
-            _write(tensors, folder, target, {"source": source, "converted_from": origin})
-        except Exception as error:
-            # Disk, permissions and safetensors each have an error of their own; to the reader they are one.
-            raise RunError(
-                "BILD_BENCH_CACHE",
-                str(cache_folder()),
-                f"the converted checkpoint cannot be written ({type(error).__name__}: {error})",
-                "free some space, or set it to another folder",
-            ) from error
+    try:
+        target = own_folder("converted") / key
+        if not _is_whole(target):
+            announce(f"converting {source} to safetensors, once")
+            _write(_unpickle(files, option), folder, target, {"source": source, "converted_from": origin})
+    except DataError:
+        raise
+    except Exception as error:
+        # Disk, permissions and safetensors each have an error of their own; to the reader they are one.
+        raise RunError(
+            "BILD_BENCH_CACHE",
+            os.environ.get("BILD_BENCH_CACHE"),
+            f"the converted checkpoint cannot be written ({type(error).__name__}: {error})",
+            "free some space, or set it to another folder",
+        ) from error
     return target, origin
 
 
@@ -84,24 +84,50 @@ def _small_files(folder: Path) -> list[Path]:
     return sorted(path for path in found if path.name != "pytorch_model.bin.index.json")
 
 
-def _write(tensors: dict[str, Any], folder: Path, target: Path, record: dict[str, str]) -> None:
+def _write(tensors: dict[str, Any], folder: Path, target: Path, record: dict[str, Any]) -> None:
     """Write the converted checkpoint beside its place and move it there whole."""
     from safetensors.torch import save_file
 
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix="unfinished-") as scratch:
+    _sweep(target.parent)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=_UNFINISHED, ignore_cleanup_errors=True) as scratch:
         made = Path(scratch) / "checkpoint"
-        made.mkdir()
+        made.mkdir(mode=0o700)
         for path in _small_files(folder):
             shutil.copyfile(path, made / path.name)
         save_file(tensors, made / "model.safetensors", metadata={"format": "pt"})
+        record |= {"bytes": (made / "model.safetensors").stat().st_size}
         (made / "conversion.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
+        for path in made.iterdir():
+            path.chmod(0o600)
+        if not _is_whole(target):
+            # What is in the way was cut or is not ours; it goes with the scratch folder.
+            with suppress(FileNotFoundError):
+                target.rename(Path(scratch) / "replaced")
         try:
             made.rename(target)
         except OSError:
             # Another process may have put the same checkpoint there meanwhile.
-            if not (target / "conversion.json").is_file():
+            if not _is_whole(target):
                 raise
+
+
+def _is_whole(target: Path) -> bool:
+    """Whether a converted checkpoint is all there, and nobody else has put anything into it."""
+    try:
+        if not all(is_own(path.lstat()) for path in (target, *target.iterdir())):
+            return False
+        record = json.loads((target / "conversion.json").read_text(encoding="utf-8"))
+        return bool(record["bytes"] == (target / "model.safetensors").stat().st_size)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed conversions left; one that may still run is let be."""
+    for left in folder.glob(f"{_UNFINISHED}*"):
+        with suppress(OSError):
+            if time.time() - left.lstat().st_mtime > _DAY:
+                shutil.rmtree(left)
 
 
 def _unpickle(files: list[Path], option: str) -> dict[str, Any]:

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bild_bench.models.native.library import open_library
-from bild_bench.models.pickled import cache_folder
+from bild_bench.models.cache import own_folder
+from bild_bench.models.native.kept import keep, kept_library
 
 SWITCH = "BILD_BENCH_NATIVE"
 _SOURCES = Path(__file__).parent
 _SECONDS = 300.0
+_UNFINISHED = "unfinished-"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Native:
 
 
 # What this process found, by CXX and folder, so that a failure is met and told once.
-_FOUND: dict[tuple[str | None, Path], Native] = {}
+_FOUND: dict[tuple[str | None, str | None], Native] = {}
 
 
 class _BuildError(Exception):
@@ -47,9 +48,9 @@ def native_library(announce: Callable[[str], None] = lambda line: None, *, inste
     """
     if os.environ.get(SWITCH) == "0":
         return Native(None, f"switched off by {SWITCH}=0")
-    wanted = os.environ.get("CXX"), cache_folder() / "native"
+    wanted = os.environ.get("CXX"), os.environ.get("BILD_BENCH_CACHE")
     if wanted not in _FOUND:
-        _FOUND[wanted] = _library(wanted[1], announce)
+        _FOUND[wanted] = _library(announce)
         problem = _FOUND[wanted].problem
         if problem is not None and instead:
             silence = f"(--session fast or {SWITCH}=0 silences this)"
@@ -57,9 +58,9 @@ def native_library(announce: Callable[[str], None] = lambda line: None, *, inste
     return _FOUND[wanted]
 
 
-def _library(folder: Path, announce: Callable[[str], None]) -> Native:
+def _library(announce: Callable[[str], None]) -> Native:
     try:
-        return Native(open_library(_compiled(_compiler(), folder, announce)))
+        return Native(_compiled(_compiler(), announce))
     except (_BuildError, OSError, AttributeError) as error:
         return Native(None, " ".join(str(error).split())[:300])
 
@@ -91,26 +92,32 @@ def _told(compiler: tuple[str, ...]) -> str:
     return f"CXX={named}" if named else compiler[0]
 
 
-def _compiled(compiler: tuple[str, ...], folder: Path, announce: Callable[[str], None]) -> Path:
+def _compiled(compiler: tuple[str, ...], announce: Callable[[str], None]) -> ctypes.CDLL:
     from filelock import FileLock
 
+    folder = own_folder("native")
     target = folder / f"{_key(compiler)}.so"
-    if target.exists():
-        return target
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{target.name}.lock"):
-        if not target.exists():
-            announce("compiling the native decoder (once; a few seconds)")
-            with tempfile.TemporaryDirectory(dir=folder) as space:
-                made = Path(space) / target.name
-                _compile(compiler, made)
-                # Whoever looks for the library finds all of it or nothing.
-                made.replace(target)
-    return target
+    if (library := kept_library(target)) is not None:
+        return library
+    with FileLock(folder / "native.lock"):
+        # Another process may have made it meanwhile.
+        if (library := kept_library(target)) is not None:
+            return library
+        for left in folder.glob(f"{_UNFINISHED}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        announce("compiling the native decoder (once; a few seconds)")
+        with tempfile.TemporaryDirectory(dir=folder, prefix=_UNFINISHED) as space:
+            made = Path(space) / target.name
+            _compile(compiler, made)
+            keep(made, target)
+        if (library := kept_library(target)) is None:
+            raise _BuildError(f"{target} is not as it was written: is the disk full, or does it keep no owners?")
+        return library
 
 
 def _compile(compiler: tuple[str, ...], target: Path) -> None:
-    _, problem = _run([*compiler, *_flags(), str(_SOURCES / "t5.cpp"), "-o", str(target)])
+    # The compiler's own scratch files go the same way, so that nothing stays of one that is killed.
+    _, problem = _run([*compiler, *_flags(), str(_SOURCES / "t5.cpp"), "-o", str(target)], str(target.parent))
     if problem is not None:
         raise _BuildError(f"{_told(compiler)} failed: {problem}")
 
@@ -141,10 +148,19 @@ def _processor() -> str:
     return platform.machine() + "".join(line for line in first.splitlines() if line.startswith(kept))
 
 
-def _run(command: list[str]) -> tuple[str, str | None]:
+def _run(command: list[str], scratch: str | None = None) -> tuple[str, str | None]:
     """Output, and the problem in one line if there was one."""
+    told = {} if scratch is None else {"TMPDIR": scratch}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+            env=os.environ | told,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", str(error)
     if done.returncode != 0:
