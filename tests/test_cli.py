@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,13 @@ from bild_bench.cli.console import track
 from bild_bench.data import Example
 from tests.checkpoints import save_t5
 from tests.command_line import QUICK, call, finish, start
+from tests.made_reports import experiment
+from tests.made_results import two_texts
 
-COMMANDS = ("run", "train", "align", "profile", "generate", "tasks", "presets", "doctor")
+COMMANDS = (
+    *("run", "sweep", "tune", "report", "compare", "list", "profile", "train", "align", "generate"),
+    *("tasks", "presets", "doctor"),
+)
 HEAVY = ("torch", "transformers", "datasets", "pandas", "pyarrow", "numpy", "sacrebleu", "huggingface_hub")
 HUB = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "hub"
 
@@ -29,14 +35,16 @@ def refuse(constant: str) -> None:
 def test_every_command_has_help_with_all_its_options(command: str) -> None:
     ended = call(command, "--help")
     assert (ended.code, ended.err) == (0, "")
+    assert call(command, "-h") == ended
     assert f"Usage: bild-bench {command} [OPTIONS]" in ended.out
     assert "--help" in ended.out
     assert max(map(len, ended.out.splitlines())) <= 80
 
 
 def test_the_programs_help_names_every_command() -> None:
-    for arguments in ((), ("--help",)):
+    for arguments in ((), ("--help",), ("-h",)):
         ended = call(*arguments)
+        assert all(option in ended.out for option in ("--quiet", "--debug", "--install-completion"))
         assert (ended.code, ended.err) == (0, "")
         assert [command for command in COMMANDS if f" {command} " not in ended.out] == []
 
@@ -178,3 +186,54 @@ def test_the_aligned_pair_has_the_same_texts_without_a_network(task: str, tmp_pa
     ended = call("run", "--task", task, "--aligned", "--limit", "2", "--warmup", "0", "--out", tmp_path / "out")
     assert ended.code == 0, ended.err
     assert results.read(tmp_path / "out").run.data_label == f"embedded/{task}"
+
+
+def test_quiet_leaves_results_and_errors_alone(tmp_path: Path) -> None:
+    run = ("run", "--task", "iwslt17", "--limit", "2", *QUICK, "--out", "out")
+    ended = finish(start(*run, "--quiet", cwd=tmp_path))
+    assert (ended.code, ended.err) == (0, "")
+    assert "bild fb=0.5 rb=2" in ended.out
+    assert results.read(tmp_path / "out").run.command.endswith(" --quiet")
+    loud = finish(start(*run, cwd=tmp_path))
+    assert loud.err.splitlines()[0] == "out is complete already: nothing is decoded, its figures follow"
+    wrong = finish(start("--quiet", "run", "--task", "iwslt18", cwd=tmp_path))
+    assert wrong.code == 2
+    assert wrong.err.startswith("error: --task: 'iwslt18': not known")
+
+
+def test_quiet_hides_no_regression(tmp_path: Path) -> None:
+    texts = two_texts()
+    experiment(tmp_path / "a", texts)
+    slower = {
+        text: [sample if sample.role == "baseline" else replace(sample, decode_seconds=9.0) for sample in samples]
+        for text, samples in texts.items()
+    }
+    experiment(tmp_path / "b", slower)
+    ended = finish(start("compare", "a", "b", "--fail-on", "speed:5%", "--quiet", cwd=tmp_path))
+    assert ended.code == 1
+    lines = ended.err.splitlines()
+    assert lines
+    assert all(line.startswith("regression: bild fb=0.5 rb=2: ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "at", "offered"),
+    [
+        ("bild-bench sw", 1, "sweep"),
+        ("bild-bench run --alpha-r", 2, "--alpha-rb"),
+        ("bild-bench run --dtype bf", 3, "bfloat16"),
+    ],
+)
+def test_a_shell_completes_commands_options_and_values(words: str, at: int, offered: str, tmp_path: Path) -> None:
+    asked = {"_BILD_BENCH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+    ended = finish(start(cwd=tmp_path, **asked))
+    assert (ended.code, ended.out.split(), ended.err) == (0, [offered], "")
+
+
+def test_the_completion_script_is_the_programs(tmp_path: Path) -> None:
+    # Which shell is asked for is found out from the parent process, which in a test may be none.
+    asked = {"_BILD_BENCH_COMPLETE": "source_bash"}
+    ended = finish(start(cwd=tmp_path, **asked))
+    assert (ended.code, ended.err) == (0, "")
+    assert "_BILD_BENCH_COMPLETE=complete_bash $1" in ended.out
+    assert "complete -o default -F _bild_bench_completion bild-bench" in ended.out

@@ -11,6 +11,7 @@ from bild_bench.cli.align import align
 from bild_bench.cli.compare import compare
 from bild_bench.cli.doctor import doctor
 from bild_bench.cli.generate import generate
+from bild_bench.cli.past import list_past
 from bild_bench.cli.presets import presets
 from bild_bench.cli.profile import profile
 from bild_bench.cli.report import report
@@ -21,16 +22,17 @@ from bild_bench.cli.train import train
 from bild_bench.cli.tune import tune
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Measure Big/Little decoding: quality against latency, reproducibly.",
-    epilog="--debug with any command shows the traceback of an error.",
+    epilog="With any command: --quiet prints results and errors only, --debug the traceback of an error.",
 )
 app.command("run")(run)
 app.command("sweep")(sweep)
 app.command("tune")(tune)
 app.command("report")(report)
 app.command("compare")(compare)
+app.command("list")(list_past)
 app.command("profile")(profile)
 app.command("train")(train)
 app.command("align")(align)

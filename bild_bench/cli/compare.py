@@ -40,7 +40,7 @@ def compare(
 
     Example: bild-bench compare results/before results/after --fail-on quality:0.5,speed:5%
     """
-    from bild_bench.cli.console import announce, out
+    from bild_bench.cli.console import announce, announce_finding, out
     from bild_bench.report.compare_table import print_comparison
     from bild_bench.report.compared import compare_results
 
@@ -50,11 +50,11 @@ def compare(
     else:
         print_comparison(out, found.comparison)
     for problem in found.comparison.damaged:
-        announce(f"left out: {problem}")
+        announce_finding(f"left out: {problem}")
     for line in found.untested:
-        announce(line)
+        announce_finding(line)
     for regression in found.regressions:
-        announce(f"regression: {regression.line}")
+        announce_finding(f"regression: {regression.line}")
     if found.regressions:
         raise typer.Exit(1)
     if fail_on is not None:

@@ -9,17 +9,23 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from bild_bench.data import Example
+from bild_bench.quiet import stderr_console
 
 if TYPE_CHECKING:
     from bild_bench.next_commands import Next
 
 out = Console()
-err = Console(stderr=True)
+err = stderr_console()
 
 
 def announce(line: str) -> None:
     """One remark on stderr."""
     err.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def announce_finding(line: str) -> None:
+    """What a command failed for: on stderr, with --quiet too."""
+    Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def announce_next(following: Iterable[Next]) -> None:
@@ -66,7 +72,7 @@ def track(texts: Iterable[Example], done: int, total: int) -> Iterator[Example]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err, disable=not err.is_terminal) as progress:
+    with Progress(*columns, console=err, disable=err.quiet or not err.is_terminal) as progress:
         task = progress.add_task("decoding", total=total, completed=done)
         for text in texts:
             yield text

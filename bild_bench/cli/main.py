@@ -9,8 +9,11 @@ from typing import Any
 
 from bild_bench.cli.app import app
 from bild_bench.errors import BildBenchError, UsageError
+from bild_bench.quiet import silence
 
 _INTERRUPTED = 130
+# Options of no command but of all, wherever they stand.
+_EVERYWHERE = ("--debug", "--quiet")
 
 
 def main() -> None:
@@ -21,7 +24,9 @@ def main() -> None:
     """
     arguments = sys.argv[1:]
     debug = "--debug" in arguments
-    arguments = [argument for argument in arguments if argument != "--debug"] or ["--help"]
+    if "--quiet" in arguments:
+        silence()
+    arguments = [argument for argument in arguments if argument not in _EVERYWHERE] or ["--help"]
     try:
         _require_text(arguments)
         code = app(arguments, prog_name="bild-bench", standalone_mode=False)

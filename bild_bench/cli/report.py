@@ -58,14 +58,14 @@ def report(
     Example: bild-bench report results --max-drop 0,1 --html report.html
     """
     from bild_bench.asked import drops_of
-    from bild_bench.cli.console import announce
+    from bild_bench.cli.console import announce, announce_finding
     from bild_bench.report.report import make_report
 
     paths = [Path("results")] if directories is None or len(directories) == 0 else directories
     made = make_report(paths, max_drops=drops_of(max_drop), min_speedup=min_speedup, together=together)
     _print(made, form, draw)
     for problem in made.damaged:
-        announce(f"left out: {problem}")
+        announce_finding(f"left out: {problem}")
     if plots is not None:
         announce(f"plots written to {made.write_plots(plots)}")
     if html is not None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 import transformers
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from bild_bench.quiet import stderr_console
 
 CHECKPOINTS = "checkpoints"
 _WHOLE = "complete"
@@ -85,7 +86,7 @@ class ShowProgress(transformers.TrainerCallback):
     """A bar on a terminal, with the time left; in a log one line with each validation loss."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
+        console = stderr_console()
         columns = (
             TextColumn("training"),
             BarColumn(),
@@ -96,7 +97,7 @@ class ShowProgress(transformers.TrainerCallback):
             TimeRemainingColumn(),
             TextColumn("{task.fields[losses]}"),
         )
-        self._progress = Progress(*columns, console=console, disable=not console.is_terminal)
+        self._progress = Progress(*columns, console=console, disable=console.quiet or not console.is_terminal)
         self._console, self._losses = console, {"loss": "", "validation": ""}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:

@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator, Sequence, Sized
 from typing import Protocol, TypeVar
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from bild_bench.quiet import stderr_console
 
 
 class Portion(Protocol):
@@ -28,7 +29,7 @@ def tracked(name: str, items: Sequence[Item], show: bool = True) -> Iterator[Ite
         items: this process's own.
         show: whether to show it; of several processes only one does, and tells its own share.
     """
-    console, began, world = Console(stderr=True), time.monotonic(), int(os.environ.get("WORLD_SIZE", "1"))
+    console, began, world = stderr_console(), time.monotonic(), int(os.environ.get("WORLD_SIZE", "1"))
     title = name if world == 1 else f"{name}, one of {world} processes"
     columns = (
         TextColumn(title),
@@ -39,7 +40,7 @@ def tracked(name: str, items: Sequence[Item], show: bool = True) -> Iterator[Ite
         TimeRemainingColumn(),
     )
     done, total = 0, sum(len(item.examples) for item in items)
-    with Progress(*columns, console=console, disable=not show or not console.is_terminal) as progress:
+    with Progress(*columns, console=console, disable=not show or console.quiet or not console.is_terminal) as progress:
         bar = progress.add_task(title, total=total)
         for item in items:
             yield item
