@@ -13,6 +13,7 @@ import pytest
 
 import bild_bench
 from bild_bench import compare, report, results, run, sweep, tune
+from bild_bench.decoding.picking import Sampling
 from bild_bench.errors import DataError, UsageError
 from tests.command_line import QUICK, call
 from tests.made_data import jsonl
@@ -126,7 +127,7 @@ def test_tune_asks_for_what_the_command_asks_for(typed: str, monkeypatch: pytest
         (tune, {"max_drop": -1}, "--max-drop: -1: must be 0 or more"),
         (tune, {"max_drop": "a"}, "--max-drop: 'a': "),
         (tune, {"alpha_fb": 0.5, "settings": {"alpha_fb": 0.6}}, "alpha_fb: 0.5: is given twice"),
-        (run, {"sampling": bild_bench.api.Sampling(), "top_p": 0.8}, "top_p: 0.8: is given twice, in sampling too"),
+        (run, {"sampling": Sampling(), "top_p": 0.8}, "top_p: 0.8: is given twice, in sampling too"),
     ],
 )
 def test_what_cannot_be_is_refused(function: Any, options: dict[str, Any], message: str) -> None:
