@@ -39,7 +39,12 @@ mixed train 1 --init "$OUT/small-2" --steps 3000 --every 1000 --rate 0.05 --drop
 # There is no pre-trained little model to align, so the trained one goes on. The control goes on for as many steps, on the
 # references.
 mixed align 1 --large "$OUT/large" --small "$OUT/small" --share 0.3 --steps 2000 --every 500 --rate 0.03 --dropout 0 \
-    --out "$OUT/aligned"
+    --out "$OUT/aligned-1"
+mixed align 1 --large "$OUT/large" --small "$OUT/aligned-1" --share 0.6 --steps 6000 --every 1000 --rate 0.03 --dropout 0 \
+    --out "$OUT/aligned-2"
+mixed align 1 --large "$OUT/large" --small "$OUT/aligned-2" --share 1 --steps 7000 --every 1000 --rate 0.03 \
+    --dropout 0.05 --out "$OUT/aligned-3"
+[ -d "$OUT/aligned" ] || "$BIN/python" recipes/scale_confidence.py "$OUT/aligned-3" "$OUT/aligned" 1.6
 mixed train 1 --init "$OUT/small" --steps 2000 --every 500 --rate 0.03 --dropout 0 --out "$OUT/control"
 
 "$BIN/python" recipes/pack_embedded.py "$OUT"
