@@ -4,9 +4,9 @@
 
 An aligned model has learned its training texts by heart in part and is too sure of itself on others, so that BiLD asks
 the large model too seldom (temperature scaling: Guo et al. 2017, arXiv 1706.04599). T goes into the weight of the
-decoder's last norm, so that the checkpoint is one like any other. For the embedded pair T is the smallest of 1, 1.3, 1.6
-and 2 with which BiLD at its default thresholds loses at most a point of BLEU on both sets of validation texts, and at
-most two by the lower ends of the intervals; the temperature of least cross-entropy would be 1.10.
+decoder's last norm, so that the checkpoint is one like any other. For the embedded pair T is the smallest of 1, 1.3,
+1.6 and 2 with which BiLD at its default thresholds loses at most a point of BLEU on both sets of validation texts, and
+at most two by the lower ends of the intervals; the temperature of least cross-entropy would be 1.10.
 """
 
 from __future__ import annotations
