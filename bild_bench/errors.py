@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from bild_bench.printable import one_line
+
 
 class BildBenchError(Exception):
     """A problem that is reported as one line and never as a traceback.
@@ -25,7 +27,7 @@ class BildBenchError(Exception):
         self.field, self.value, self.problem, self.fix = field, value, problem, fix
         # An option without a value was left out; in data, None is what was found.
         shown = "not given" if value is None and field.startswith("--") else _shorten(value)
-        super().__init__(_one_line(f"{field}: {shown}: {problem}; {fix}"))
+        super().__init__(one_line(f"{field}: {shown}: {problem}; {fix}"))
 
 
 class UsageError(BildBenchError):
@@ -59,7 +61,3 @@ def unknown_name(field: str, value: object, known: Iterable[str]) -> UsageError:
 def _shorten(value: object, width: int = 300) -> str:
     text = repr(value)
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -14,6 +14,7 @@ from bild_bench import __version__
 from bild_bench.decoding.methods import METHODS, Method, find_method
 from bild_bench.decoding.typed import typed
 from bild_bench.errors import UsageError
+from bild_bench.printable import one_line
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Point:
     def label(self) -> str:
         """As shown in tables, such as "bild fb=0.5 rb=2"."""
         name = f"{self.method.name} {self.settings.label()}".strip()
-        return name if self.small is None else f"{name} small={self.small}"
+        return one_line(name if self.small is None else f"{name} small={self.small}")
 
     @property
     def models(self) -> dict[str, str]:

@@ -18,6 +18,6 @@ def silence() -> None:
 
 def stderr_console() -> Console:
     """Where remarks and progress go: stderr, or nowhere."""
-    from rich.console import Console
+    from bild_bench.safe_console import SafeConsole
 
-    return Console(stderr=True, quiet=os.environ.get(_VARIABLE) == "1")
+    return SafeConsole(stderr=True, quiet=os.environ.get(_VARIABLE) == "1")

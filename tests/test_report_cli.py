@@ -128,7 +128,8 @@ def test_plots_are_written_as_png_and_svg(tmp_path: Path, output: Output) -> Non
 
     report([tmp_path], plots=tmp_path / "plots")
 
-    names = ["01-iwslt17-heatmaps.png", "01-iwslt17-heatmaps.svg", "01-iwslt17-pareto.png", "01-iwslt17-pareto.svg"]
+    plots = ["heatmaps", "pareto-difference", "pareto"]
+    names = sorted(f"01-iwslt17-{name}.{ending}" for name in plots for ending in ("png", "svg"))
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == names
 
 

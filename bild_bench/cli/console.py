@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from bild_bench.data import Example
 from bild_bench.quiet import stderr_console
+from bild_bench.safe_console import SafeConsole
 
 if TYPE_CHECKING:
     from bild_bench.next_commands import Next
 
-out = Console()
+out = SafeConsole()
 err = stderr_console()
 
 
@@ -25,7 +25,7 @@ def announce(line: str) -> None:
 
 def announce_finding(line: str) -> None:
     """What a command failed for: on stderr, with --quiet too."""
-    Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
+    SafeConsole(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def announce_next(following: Iterable[Next]) -> None:

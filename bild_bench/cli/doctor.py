@@ -17,6 +17,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from bild_bench.printable import one_line
+
 Status = Literal["ok", "warn", "fail"]
 
 _GIB = 2**30
@@ -231,19 +233,20 @@ def _nearest_existing(folder: Path) -> Path:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    return one_line(f"{type(error).__name__}: {error}")[:200]
 
 
 def _print_table(checks: Sequence[Check], possible: bool) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from bild_bench.safe_console import SafeConsole
 
     colours = {"ok": "green", "warn": "yellow", "fail": "red"}
     table = Table("check", "", "found", "what to do")
     for check in checks:
         status = f"[{colours[check.status]}]{check.status}[/]"
         table.add_row(check.name, status, escape(check.found), escape("" if check.advice is None else check.advice))
-    console = Console()
+    console = SafeConsole()
     console.print(table)
     console.print("A run is possible." if possible else "A run is not possible until what fails above is repaired.")

@@ -9,6 +9,7 @@ from typing import Any
 
 from bild_bench.cli.app import app
 from bild_bench.errors import BildBenchError, UsageError
+from bild_bench.printable import visible
 from bild_bench.quiet import silence
 
 _INTERRUPTED = 130
@@ -116,5 +117,5 @@ def _is_setting(name: str | None) -> bool:
 
 
 def _say(line: str, code: int) -> int:
-    print(line, file=sys.stderr)
+    print(visible(line), file=sys.stderr)
     return code

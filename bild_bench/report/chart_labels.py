@@ -11,6 +11,7 @@ Row = Mapping[str, Any]
 
 # Pixels: what a label of 11 px letters takes, and how far from its mark it stands.
 _LETTER, _LINE, _AWAY, _MARK = 6.0, 13.0, 8.0, 7.0
+_BEADS = 40
 _OFF = 4.0  # how far a line's name stands from its line
 
 # Name -> (side, above): tried in this order. The front falls to the right, so above right is the emptiest.
@@ -36,20 +37,25 @@ class Box:
 
 @dataclass(frozen=True)
 class Frame:
-    """The plot: the axes' ranges (speed-up, quality), width and height in pixels."""
+    """The plot: the axes' ranges, width and height in pixels, the fields of a row that the axes show, and
+    whether the line through the large marks goes straight from one to the next and not in steps."""
 
     x_range: tuple[float, float]
     y_range: tuple[float, float]
     size: tuple[float, float]
+    x_field: str = "speedup"
+    y_field: str = "quality"
+    straight: bool = False
 
     def spot(self, row: Row) -> tuple[float, float]:
         """A row's mark in pixels."""
-        across = (row["speedup"] - self.x_range[0]) / (self.x_range[1] - self.x_range[0])
-        return self.size[0] * across, self.height(row["quality"])
+        across = (row[self.x_field] - self.x_range[0]) / (self.x_range[1] - self.x_range[0])
+        return self.size[0] * across, self.height(row)
 
-    def height(self, quality: float) -> float:
-        """A quality in pixels from the top."""
-        return self.size[1] * (self.y_range[1] - quality) / (self.y_range[1] - self.y_range[0])
+    def height(self, row: Row) -> float:
+        """A row or a line in pixels from the top."""
+        down: float = (self.y_range[1] - row[self.y_field]) / (self.y_range[1] - self.y_range[0])
+        return self.size[1] * down
 
     def holds(self, box: Box) -> bool:
         """Whether the box is inside the plot."""
@@ -62,16 +68,16 @@ def places(rows: Sequence[Row], lines: Sequence[Row], frame: Frame) -> tuple[dic
     No name covers a mark or another name. Of the free places the first is taken that the fewest lines run through.
 
     Args:
-        rows: data of the plot, with "label", "short", "front", "named", "speedup" and "quality".
-        lines: the lines across it, with "name" and "quality".
+        rows: data of the plot, with "label", "short", "front", "named" and the fields of both axes.
+        lines: the lines across it, with "name" and the vertical axis's field.
     """
     taken = [Box(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for x, y in map(frame.spot, rows)]
-    strokes = [*_across(lines, frame), *_steps(rows, frame)]
+    strokes = [*_across(lines, frame), *(_straight if frame.straight else _steps)(rows, frame)]
     ends: dict[str, str] = {}
     for line in lines:
         _place(line["name"], _line_candidates(line, frame), ends, taken, strokes, frame)
     chosen: dict[str, str] = {}
-    for row in sorted((row for row in rows if row["named"]), key=lambda row: row["speedup"]):
+    for row in sorted((row for row in rows if row["named"]), key=lambda row: row[frame.x_field]):
         _place(row["label"], _candidates(row, frame), chosen, taken, strokes, frame)
     return chosen, ends
 
@@ -129,7 +135,7 @@ def _place(
 
 
 def _across(lines: Sequence[Row], frame: Frame) -> Iterator[Box]:
-    for y in (frame.height(line["quality"]) for line in lines):
+    for y in map(frame.height, lines):
         yield Box(0, y - 1, frame.size[0], y + 1)
 
 
@@ -139,6 +145,15 @@ def _steps(rows: Sequence[Row], frame: Frame) -> Iterator[Box]:
     for (x, y), (next_x, next_y) in pairwise(spots):
         yield Box(x - 1, y, x + 1, next_y)
         yield Box(x, next_y - 1, next_x, next_y + 1)
+
+
+def _straight(rows: Sequence[Row], frame: Frame) -> Iterator[Box]:
+    """The line between neighbours, as a string of small boxes."""
+    spots = sorted(frame.spot(row) for row in rows if row["front"])
+    for (x, y), (next_x, next_y) in pairwise(spots):
+        for part in (step / _BEADS for step in range(_BEADS)):
+            across, down = x + part * (next_x - x), y + part * (next_y - y)
+            yield Box(across - 1, down - 1, across + 1, down + 1)
 
 
 def _candidates(row: Row, frame: Frame) -> Iterator[tuple[str, Box]]:
@@ -152,7 +167,7 @@ def _candidates(row: Row, frame: Frame) -> Iterator[tuple[str, Box]]:
 
 def _line_candidates(line: Row, frame: Frame) -> Iterator[tuple[str, Box]]:
     width = _LETTER * len(line["name"])
-    y = frame.height(line["quality"])
+    y = frame.height(line)
     for name, (side, above) in ENDS.items():
         left = frame.size[0] - 2 - width if side > 0 else 2.0
         top = y - _OFF - _LINE if above else y + _OFF

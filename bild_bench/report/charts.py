@@ -1,117 +1,101 @@
-"""Vega-Lite v5 specifications as plain dicts, without a theme: `themed` adds one, for light or dark ground."""
+"""Plots as Vega-Lite v5 specifications: plain dicts without a theme; `chart_theme` adds one and draws files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from bild_bench.report import chart_labels
+from bild_bench.report.chart_axes import FILE, Size, axis, known, leaving, reached, span, with_bars
 from bild_bench.report.chart_layers import (
-    Range,
     Spec,
     front_line,
-    inside,
     intervals,
     marks,
     paper_marks,
     parity_line,
     reference_lines,
     references,
-    row_of,
     smalls,
 )
+from bild_bench.report.chart_oracle import oracle
+from bild_bench.report.chart_rows import DIFFERENCE, SCORE, Range, Row, View, inside, row_of
+from bild_bench.report.chart_theme import png, svg, themed
 from bild_bench.report.collect import Entry, Group
 from bild_bench.report.heatmaps import heatmaps
 from bild_bench.report.paper import NOT_STATED, PaperPoint, metric_name, plotted
 
-__all__ = ["heatmaps", "metric_name", "pareto", "png", "svg", "themed"]
+__all__ = ["all_plots", "heatmaps", "metric_name", "oracle", "pareto", "png", "svg", "themed", "views"]
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-_VERSION = "v5.21"
-_SIZE = (620, 380)
-# A reference further below the points than this share of their spread is named in words: it would flatten the plot.
-_REACH = 0.5
+Points = list[tuple[Entry, Row]]
 
 
-def pareto(group: Group) -> Spec:
+def all_plots(group: Group) -> dict[str, Spec]:
+    """Name -> specification of every plot that the group has."""
+    plots: dict[str, Spec | None] = {}
+    for view in views(group):
+        ending = "" if view is SCORE else f"-{view.field}"
+        plots[f"pareto{ending}"] = pareto(group, view)
+        plots[f"oracle{ending}"] = oracle(group, view)
+    plots["heatmaps"] = heatmaps(group)
+    return {name: spec for name, spec in plots.items() if spec is not None}
+
+
+def views(group: Group) -> tuple[View, ...]:
+    """The score, and the difference from vanilla where some point has one."""
+    others = (entry for entry in group.entries if entry.shown and entry.summary.role != "baseline")
+    return (SCORE, DIFFERENCE) if any(row_of(entry)["difference"] is not None for entry in others) else (SCORE,)
+
+
+def pareto(group: Group, view: View = SCORE, size: Size = FILE) -> Spec:
     """Quality against decoding speed-up, with 95 % intervals, the strict front, vanilla's and small's lines.
 
-    The paper's figures are added as hollow marks where the texts are the data set's own. Every mark's datum has
-    "label", "method" and "front"; the legend of methods can be clicked.
+    The paper's figures are added as hollow marks where the texts are the data set's own and the view is their score.
+    Every mark's datum has "label", "method" and "front"; the legend of methods can be clicked.
     """
-    points = [entry for entry in group.entries if entry.shown]
-    drawn = [entry for entry in points if entry.summary.method != "small" and entry.summary.role != "baseline"]
-    published = _published(group)
-    x_range, y_range = _ranges(drawn, published, points)
-    rows = [row_of(entry) for entry in points if _within(entry, x_range, y_range)]
-    lines = references(points, y_range)
+    points = [(entry, row_of(entry)) for entry in group.entries if entry.shown]
+    points = [(entry, row) for entry, row in points if row[view.field] is not None]
+    published = _published(group) if view is SCORE else ()
+    x_range, y_range = _ranges(points, published, view)
+    held = [row for _, row in points if _within(row, x_range, y_range, view)]
+    lines = references(points, y_range, view)
     foreign = [
-        {"speedup": point.speedup, "quality": point.quality, "front": False, "named": False}
+        {"speedup": point.speedup, view.field: point.quality, "front": False, "named": False}
         for point in published
         if point.speedup is not None
     ]
-    placed, ends = chart_labels.places([*rows, *foreign], lines, chart_labels.Frame(x_range, y_range, _SIZE))
-    rows = [{**row, "place": placed.get(row["label"], "")} for row in rows]
+    frame = chart_labels.Frame(x_range, y_range, (size.width, size.height), y_field=view.field)
+    placed, ends = chart_labels.places([*held, *foreign], lines, frame)
+    rows = [{**row, "place": placed.get(row["label"], "")} for row in held]
     lines = [{**line, "end": ends.get(line["name"], "")} for line in lines]
-    scales = {"x": _axis_x(x_range), "y": _axis_y(group, y_range)}
     layers = [parity_line(), reference_lines(lines)]
-    layers += [intervals("x", rows), intervals("y", rows), front_line(), marks(rows)]
+    layers += [
+        intervals("x", "speedup", rows),
+        intervals("y", view.field, rows),
+        front_line(),
+        marks(rows, size.columns),
+    ]
     layers += chart_labels.layers(rows)
     if published:
         layers.append(paper_marks(published))
+    times = "format(datum.value, '.2~f') + 'x'"
     return {
         "$schema": _SCHEMA,
-        "title": {"text": group.title, "subtitle": _subtitle(group, points, y_range, x_range, published)},
-        "width": _SIZE[0],
-        "height": _SIZE[1],
+        "title": {
+            "text": size.lines([group.title]) if size.narrow else group.title,
+            "subtitle": size.lines(_subtitle(group, points, (x_range, y_range), published, view)),
+        },
+        "width": size.width,
+        "height": size.height,
         "data": {"values": rows},
-        "encoding": scales,
+        "encoding": {
+            "x": axis("speedup", x_range, size.ticks[0], "decoding speed-up over vanilla", times),
+            "y": axis(view.field, y_range, size.ticks[1], view.title(group.run.metric)),
+        },
         "layer": layers,
         # The bars have no legend of their own; a shared scale would take the marks' legend away with theirs.
         "resolve": {"scale": {"color": "independent", "shape": "independent"}},
     }
-
-
-def themed(spec: Mapping[str, Any], *, dark: bool = False) -> Spec:
-    """The specification with fonts, grid and text colours for a light or a dark ground."""
-    ink, soft, grid, ground = _DARK if dark else _LIGHT
-    font = "Inter, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
-    axis = {"labelColor": soft, "titleColor": ink, "gridColor": grid, "tickColor": grid, "domainColor": grid}
-    sizes = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": 500, "titlePadding": 12, "labelPadding": 6}
-    title = {"color": ink, "subtitleColor": soft, "fontSize": 17, "subtitleFontSize": 12, "subtitleLineHeight": 17}
-    config = {
-        "font": font,
-        "axis": {**axis, **sizes},
-        "title": {**title, "anchor": "start", "offset": 18, "fontWeight": 600, "subtitlePadding": 7, "frame": "group"},
-        "legend": {"labelColor": ink, "titleColor": soft, "labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90},
-        "view": {"stroke": None},
-        "text": {"color": ink},
-        "style": {
-            "front": {"color": ink, "strokeWidth": 2, "opacity": 0.8},
-            "halo": {"stroke": ground, "strokeWidth": 3, "strokeJoin": "round", "color": ground},
-            "reference": {"color": soft},
-        },
-    }
-    return {**spec, "background": ground, "padding": 20, "config": config}
-
-
-# Ink, softer ink, grid, ground.
-_DARK = ("#E8EAED", "#A5ACB5", "#343A42", "#15181C")
-_LIGHT = ("#1C2127", "#5B6470", "#E9ECEF", "#FFFFFF")
-
-
-def png(spec: Mapping[str, Any], *, scale: float = 2.0) -> bytes:
-    """The themed specification as a PNG picture; scale 2 is sharp in slides."""
-    import vl_convert
-
-    return bytes(vl_convert.vegalite_to_png(themed(spec), vl_version=_VERSION, scale=scale))
-
-
-def svg(spec: Mapping[str, Any]) -> str:
-    """The themed specification as an SVG picture."""
-    import vl_convert
-
-    return str(vl_convert.vegalite_to_svg(themed(spec), vl_version=_VERSION))
 
 
 def _published(group: Group) -> tuple[PaperPoint, ...]:
@@ -125,65 +109,37 @@ def _published(group: Group) -> tuple[PaperPoint, ...]:
     return tuple(point for point in found if point.method != "calm" or "calm" in there)
 
 
-def _ranges(drawn: list[Entry], published: tuple[PaperPoint, ...], points: list[Entry]) -> tuple[Range, Range]:
+def _ranges(points: Points, published: Sequence[PaperPoint], view: View) -> tuple[Range, Range]:
     """What the axes must hold: points and published marks with their intervals, and references that are near."""
-    speeds, scores = [1.0], [entry.quality for entry in points if entry.summary.role == "baseline"]
-    speeds += [point.speedup for point in published if point.speedup is not None]
+    speeds: list[float | None] = [1.0, *(point.speedup for point in published)]
+    scores: list[float | None] = [row[view.field] for _, row in points if row["baseline"]]
     scores += [point.quality for point in published]
-    for row in (row_of(entry) for entry in drawn):
-        speeds += [row["speedup"], row["speedup_low"], row["speedup_high"]]
-        scores += [row["quality"], row["quality_low"], row["quality_high"]]
-    known = [score for score in scores if score is not None]
-    x_range = _span([speed for speed in speeds if speed is not None])
-    y_range = _span(known if known else [0.0])
-    for entry in points:
-        if entry.quality is not None and entry.speedup is not None and entry.summary.method == "small":
-            y_range = _reached(y_range, entry.quality)
-            x_range = _reached(x_range, entry.speedup)
+    compared = [row for _, row in points if not row["baseline"] and row["method"] != "small"]
+    x_range = span(known([*speeds, *(row["speedup"] for row in compared)]))
+    y_range = span(known([*scores, *(row[view.field] for row in compared)]) or [0.0])
+    x_range, y_range = with_bars(x_range, "speedup", compared), with_bars(y_range, view.field, compared)
+    for row in (row for _, row in points if row["method"] == "small"):
+        y_range = reached(y_range, row[view.field])
+        x_range = reached(x_range, row["speedup"])
     return x_range, y_range
 
 
-def _span(values: list[float]) -> Range:
-    low, high = min(values), max(values)
-    margin = 0.06 * (high - low) if high > low else max(0.05 * abs(high), 0.05)
-    return low - margin, high + margin
-
-
-def _reached(span: Range, value: float) -> Range:
-    low, high = span
-    reach = _REACH * (high - low)
-    return (
-        (min(low, value - 0.1 * reach), max(high, value + 0.1 * reach))
-        if low - reach <= value <= high + reach
-        else span
-    )
-
-
-def _within(entry: Entry, x_range: Range, y_range: Range) -> bool:
-    known = entry.quality is not None and entry.speedup is not None
-    return known and inside(entry.speedup or 0.0, x_range) and inside(entry.quality or 0.0, y_range)
-
-
-def _axis_x(span: Range) -> Spec:
-    axis = {"labelExpr": "format(datum.value, '.2~f') + 'x'", "tickCount": 7, "title": "decoding speed-up over vanilla"}
-    scale = {"domain": list(span), "zero": False, "nice": False}
-    return {"field": "speedup", "type": "quantitative", "scale": scale, "axis": axis}
-
-
-def _axis_y(group: Group, span: Range) -> Spec:
-    scale = {"domain": list(span), "zero": False, "nice": False}
-    axis = {"tickCount": 6, "title": metric_name(group.run.metric)}
-    return {"field": "quality", "type": "quantitative", "scale": scale, "axis": axis}
+def _within(row: Row, x_range: Range, y_range: Range, view: View) -> bool:
+    return inside(row["speedup"], x_range) and inside(row[view.field], y_range)
 
 
 def _subtitle(
-    group: Group, points: list[Entry], y_range: Range, x_range: Range, published: tuple[PaperPoint, ...]
+    group: Group, points: Points, ranges: tuple[Range, Range], published: Sequence[PaperPoint], view: View
 ) -> list[str]:
     lines = [f"{metric_name(group.run.metric)}: {group.key['signature']}"]
-    lines.append("bars: 95 % intervals over texts; line and large marks: the strict Pareto front on these texts")
-    for entry in smalls(points):
-        if not _within(entry, x_range, y_range):
-            lines.append(f"beyond the plot: {entry.label} alone, {entry.quality:.2f} at {entry.speedup:.2f}x")
+    bars = [row for _, row in points if not row["baseline"] and row["method"] != "small"]
+    cut = leaving(ranges[0], "speedup", bars) or leaving(ranges[1], view.field, bars)
+    lines.append(view.bars_say(cut))
+    lines.append("line and large marks: the strict Pareto front on these texts")
+    for entry, row in smalls(points):
+        if not _within(row, *ranges, view):
+            where = f"{view.written(row[view.field])} at {row['speedup']:.2f}x"
+            lines.append(f"beyond the plot: {entry.label} alone, {where}")
     if published:
         metric, split = published[0].metric, published[0].split
         where = "split not stated" if split == NOT_STATED else f"split {split}"

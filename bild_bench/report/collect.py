@@ -6,6 +6,7 @@ Only run.parquet and summary.parquet are read here; samples only where a point l
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from bild_bench import results
 from bild_bench.errors import DataError, UsageError
+from bild_bench.printable import one_line
 from bild_bench.report.common_texts import Member, Shown, on_common_texts
 from bild_bench.report.pareto import strict_front
 from bild_bench.report.stored import stored_points
@@ -29,7 +31,7 @@ class Entry:
     """One point of a group.
 
     Args:
-        label: the point's, with its pair or directory where two of the group have the same.
+        label: the point's on one line, with its pair or directory where two of the group have the same.
         summary: its figures over the group's texts; over its own where it is pruned.
         settings: the method's, from the run.
         member: its experiment, whose baseline it is paired with.
@@ -89,7 +91,7 @@ class Group:
         pairs = ", ".join(dict.fromkeys(member.run.pair_label for member in self.members))
         count = len(self.text_ids)
         texts = f"{count} text" if count == 1 else f"{count} texts"
-        return f"{self.run.data_label} ({self.run.split}), pair {pairs}, {self.key['device']}, {texts}"
+        return one_line(f"{self.run.data_label} ({self.run.split}), pair {pairs}, {self.key['device']}, {texts}")
 
 
 @dataclass(frozen=True)
@@ -246,8 +248,8 @@ def _marked(entries: list[Entry]) -> list[Entry]:
 
 
 def _labels(shown: list[Shown]) -> list[str]:
-    """Each point's name, and only where that is taken twice what tells them apart."""
-    labels = [point.summary.point for point in shown]
+    """Each point's name on one line, and only where that is taken twice what tells them apart; at last a number."""
+    labels = [one_line(point.summary.point) for point in shown]
     tellers: tuple[Callable[[Member], str], ...] = (
         lambda member: member.run.pair_label,
         lambda member: member.directory.name,
@@ -258,7 +260,12 @@ def _labels(shown: list[Shown]) -> list[str]:
         for point, label in zip(shown, labels, strict=True):
             told.setdefault(label, set()).add(tell(point.member))
         labels = [
-            f"{label} ({tell(point.member)})" if len(told[label]) > 1 else label
+            one_line(f"{label} ({tell(point.member)})") if len(told[label]) > 1 else label
             for point, label in zip(shown, labels, strict=True)
         ]
+    times: Counter[str] = Counter()
+    for place, label in enumerate(labels):
+        times[label] += 1
+        if times[label] > 1:
+            labels[place] = f"{label} #{times[label]}"
     return labels

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from bild_bench.printable import one_line, visible
 from bild_bench.report.answers import Answer
 from bild_bench.report.collect import Collected, Entry, Group
 from bild_bench.report.columns import UNKNOWN
@@ -46,8 +47,22 @@ def frame(collected: Collected) -> pd.DataFrame:
 
 
 def to_csv(collected: Collected) -> str:
-    """`frame` as CSV with a header; unknown figures are empty."""
-    return str(frame(collected).to_csv(index=False, lineterminator="\n"))
+    """`frame` as CSV with a header; unknown figures are empty.
+
+    A text that a spreadsheet would take for a formula has an apostrophe before it, and none has a control character.
+    """
+    table = frame(collected)
+    for name in table.select_dtypes(["object", "string"]):
+        table[name] = table[name].map(_harmless)
+    return str(table.to_csv(index=False, lineterminator="\n"))
+
+
+def _harmless(cell: Any) -> Any:
+    """A CSV cell, of which a spreadsheet makes no formula (OWASP, CSV Injection)."""
+    if not isinstance(cell, str):
+        return cell
+    shown = visible(cell)
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@", "\t", "\n")) else shown
 
 
 def to_strict_json(collected: Collected, findings: list[Findings]) -> dict[str, Any]:
@@ -151,7 +166,10 @@ def _commands(group: Group) -> list[str]:
     lines = []
     for member in group.members:
         labels = [entry.label for entry in group.entries if entry.member is member]
-        lines += [f"    # {', '.join(labels)} ({member.directory})", f"    {member.run.command}"]
+        # A line end in a quoted argument stays in the command: without the indent it would end the block.
+        command = visible(member.run.command).replace("\n", "\n    ")
+        of_whom = one_line(f"# {', '.join(labels)} ({member.directory})")
+        lines += [f"    {of_whom}", f"    {command}"]
     return lines
 
 
@@ -163,8 +181,11 @@ def _interval(value: float, low: float | None, high: float | None, unit: str) ->
 
 
 def _cell(text: str) -> str:
-    """Text that neither ends a cell nor starts markup."""
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    """Text that neither ends a cell nor starts markup: no element, emphasis, link or picture."""
+    plain = one_line(text)
+    for markup, shown in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;"), ("*", "\\*"), ("](", "]\\(")):
+        plain = plain.replace(markup, shown)
+    return plain
 
 
 def _about(entry: Entry) -> dict[str, Any]:

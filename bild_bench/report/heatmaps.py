@@ -26,15 +26,17 @@ _FIGURES: tuple[tuple[str, str, Callable[[Entry], float | None]], ...] = (
 )
 
 
-def heatmaps(group: Group) -> Spec | None:
-    """Three maps side by side for each pair, method and set of other settings; None where no set has a grid of 2 x 2.
+def heatmaps(group: Group, *, narrow: bool = False) -> Spec | None:
+    """Three maps for each pair, method and set of other settings; None where no set has a grid of 2 x 2.
+
+    They stand side by side; below each other where `narrow`.
 
     Where several experiments of the group have the same point the newest is shown.
     """
     grids = _grids(group)
     if not grids:
         return None
-    rows = [_maps(name, cells, group) for name, cells in zip(_names(list(grids)), grids.values(), strict=True)]
+    rows = [_maps(name, cells, group, narrow) for name, cells in zip(_names(list(grids)), grids.values(), strict=True)]
     return {"$schema": _SCHEMA, "vconcat": rows, "spacing": 36, "resolve": {"scale": {"color": "independent"}}}
 
 
@@ -63,11 +65,11 @@ def _names(kinds: list[Kind]) -> list[str]:
     return names
 
 
-def _maps(name: str, cells: Cells, group: Group) -> Spec:
+def _maps(name: str, cells: Cells, group: Group, narrow: bool) -> Spec:
     figures = [(metric_name(group.run.metric), ".1f", _FIGURES[0][2]), *_FIGURES[1:]]
     return {
         "title": {"text": name, "fontSize": 13},
-        "hconcat": [_map(title, pattern, cells, read) for title, pattern, read in figures],
+        "vconcat" if narrow else "hconcat": [_map(title, pattern, cells, read) for title, pattern, read in figures],
         "spacing": 34,
         "resolve": {"scale": {"color": "independent"}},
     }

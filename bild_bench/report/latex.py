@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from bild_bench.printable import one_line
 from bild_bench.report.columns import UNKNOWN, cell, told_columns
 from bild_bench.report.paper import metric_name
 from bild_bench.report.point import Summary
@@ -33,13 +34,13 @@ def to_latex(collected: Collected) -> str:
     lines = [r"% \usepackage{booktabs}"]
     for number, group in enumerate(collected.groups, start=1):
         lines += ["", *_comments(group), *_table(group, number)]
-    lines += [f"% left out: {_one_line(problem)}" for problem in collected.damaged]
+    lines += [f"% left out: {one_line(problem)}" for problem in collected.damaged]
     return "\n".join(lines) + "\n"
 
 
 def escape(text: str) -> str:
     """Text that LaTeX prints as it is, on one line."""
-    return _one_line(text).translate(_ESCAPES)
+    return one_line(text).translate(_ESCAPES)
 
 
 def _table(group: Group, number: int) -> list[str]:
@@ -88,8 +89,4 @@ def _comments(group: Group) -> list[str]:
     for member in group.members:
         labels = ", ".join(entry.label for entry in group.entries if entry.member is member)
         lines.append(f"{labels} ({member.directory}): {member.run.command}")
-    return [f"% {_one_line(line)}" for line in lines]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return [f"% {one_line(line)}" for line in lines]

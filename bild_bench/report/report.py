@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bild_bench.errors import DataError, UsageError
 from bild_bench.parquet import writing
+from bild_bench.printable import one_line
 from bild_bench.report.collect import Collected, Group, collect
 
 if TYPE_CHECKING:
@@ -117,12 +118,10 @@ class Report:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             for number, group in enumerate(self.groups, start=1):
-                specs = {"pareto": charts.pareto(group), "heatmaps": charts.heatmaps(group)}
-                for name, spec in specs.items():
-                    if spec is not None:
-                        stem = f"{number:02d}-{group.run.task}-{name}".replace("/", "-")
-                        (folder / f"{stem}.png").write_bytes(charts.png(spec))
-                        (folder / f"{stem}.svg").write_text(charts.svg(spec), encoding="utf-8")
+                for name, spec in charts.all_plots(group).items():
+                    stem = one_line(f"{number:02d}-{group.run.task}-{name}").replace("/", "-").replace("\\", "-")
+                    (folder / f"{stem}.png").write_bytes(charts.png(spec))
+                    (folder / f"{stem}.svg").write_text(charts.svg(spec), encoding="utf-8")
         return folder
 
     def __repr__(self) -> str:

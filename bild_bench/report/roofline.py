@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bild_bench.report.chart_layers import Range, Spec
+from bild_bench.report.chart_layers import Spec
+from bild_bench.report.chart_rows import Range
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _SIZE = (620, 380)

@@ -1,0 +1,41 @@
+"""Names and messages as they may be shown: on a terminal, a page, a plot, in Markdown.
+
+A label, a column or a file may have any name. A control character in it moves the cursor of a terminal, ends the
+library that draws plots, or turns the order of a line round; so none is shown as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+# Control characters but for line ends and tabs, line and paragraph separators, changes of direction, and what is no
+# character at all: lone surrogates (of file names that are not UTF-8) and noncharacters, which XML forbids.
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def visible(text: str) -> str:
+    r"""The text with every control character written out, such as "\x1b"; line ends and tabs stay."""
+    return _UNSEEN.sub(lambda found: _written_out(found[0]), text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line, with single spaces and no control character."""
+    return visible(" ".join(text.split()))
+
+
+def visible_values(value: Any) -> Any:
+    """The same JSON value with every text, names of fields too, made `visible`."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {visible(str(key)): visible_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [visible_values(item) for item in value]
+    return value
+
+
+def _written_out(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
