@@ -42,6 +42,24 @@ def figures_table(shown: Sequence[Shown]) -> str:
     return _table(header, lines)
 
 
+def short_table(shown: Sequence[Shown], wide: bool = True) -> str:
+    """Quality and speed-up alone, for the first screen of a page.
+
+    Args:
+        wide: with the speed-up of encoders and decoders together, and the large model's share of the tokens.
+    """
+    metric = metric_name(shown[0].row.metric) if shown else "quality"
+    header = ["decoding", metric, "difference from the large model", "decoding speed-up"]
+    header += ["speed-up with encoders", "tokens by the large model"] if wide else []
+    lines = []
+    for one in shown:
+        _, difference, decoding, total, *_, share = _figures(one.row)
+        cells = [one.what, _number(one.row.quality, 2), difference, decoding]
+        cells += [total, f"{share} %"] if wide else []
+        lines.append([*cells, "; ".join(_paper(point) for point in one.paper)])
+    return _table([*header, "the paper"], lines)
+
+
 def behind(shown: Sequence[Shown]) -> str:
     """Counters, summed over texts and draws, and each row's command; folded away."""
     counted = []

@@ -11,6 +11,8 @@ from bild_bench.tuning import choose_point
 
 NO_LOSS, WITHIN_ONE = "no loss", "within 1 point"
 SPECULATIVE, LIKE_LATENCY, BEST = "speculative", "like speculative's latency", "best quality"
+# How a rule is named where its test score is shown, which may be below vanilla's.
+NAMED = {NO_LOSS: "no loss on validation", WITHIN_ONE: "within 1 point on validation"}
 
 Figures = Mapping[Point, PointSummary]
 

@@ -1,4 +1,4 @@
-"""Which rows each table of docs/STUDY.md shows, and which of the paper's figures each stands beside."""
+"""Which rows each table of docs/STUDY.md and docs/study/ shows, and which of the paper's figures each stands beside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bild_bench.report.paper import PaperPoint, paper_points
-from study.choose import BEST, LIKE_LATENCY, NO_LOSS, SPECULATIVE, WITHIN_ONE
+from study.choose import BEST, LIKE_LATENCY, NAMED, NO_LOSS, SPECULATIVE, WITHIN_ONE
 from study.rows import Row
 from study.trials import CAPTIONS, SYNOPSES
 
@@ -35,7 +35,7 @@ def bild(rows: Sequence[Row], trial: str) -> list[Shown]:
     shown += [Shown(_named("small alone", row), row) for row in _of(rows, trial, "small")]
     for row, rule in _ruled(rows, trial, "bild", (NO_LOSS, WITHIN_ONE)):
         paper = _paper(trial, "bild", _PAPER_DROP[rule], aligned=_aligned(row))
-        shown.append(Shown(_named(f"BiLD, {rule}", row), row, paper))
+        shown.append(Shown(_named(f"BiLD, {NAMED[rule]}", row), row, paper))
     return shown
 
 
@@ -46,7 +46,11 @@ def speculative(rows: Sequence[Row], trial: str) -> list[Shown]:
         own = [row for row in rows if row.small == small]
         for row, _ in _ruled(own, trial, "speculative", (SPECULATIVE,)):
             shown.append(Shown(_named("speculative", row), row, _paper(trial, "speculative", "unaligned", row)))
-        names = {LIKE_LATENCY: "at speculative's latency", NO_LOSS: "at speculative's quality", BEST: "best quality"}
+        names = {
+            LIKE_LATENCY: "at speculative's latency",
+            NO_LOSS: "at speculative's quality on validation",
+            BEST: "best quality on validation",
+        }
         for row, rule in _ruled(own, trial, "bild", tuple(names)):
             setting = {LIKE_LATENCY: LIKE_LATENCY, NO_LOSS: "like speculative's quality"}.get(rule, "none")
             shown.append(Shown(_named(f"BiLD, {names[rule]}", row), row, _paper(trial, "bild", setting, row)))
@@ -58,14 +62,14 @@ def early_exit(rows: Sequence[Row]) -> list[Shown]:
     shown = [Shown("early-exit model, all layers", row) for row in _of(rows, "early-exit", "vanilla")]
     for row, rule in _ruled(rows, "early-exit", "bild-early-exit", (NO_LOSS, WITHIN_ONE)):
         paper = tuple(p for p in paper_points() if p.method == "bild-early-exit" and p.speedup is not None)
-        shown.append(Shown(f"BiLD early exit, {rule}", row, paper if rule == WITHIN_ONE else ()))
+        shown.append(Shown(f"BiLD early exit, {NAMED[rule]}", row, paper if rule == WITHIN_ONE else ()))
     rest = [row for row in _of(rows, "early-exit", "bild-early-exit") if not _has(row, (NO_LOSS, WITHIN_ONE))]
     shown += [Shown("BiLD early exit", row) for row in rest]
     # The paper names its three points by the layers per token, and says nothing of measure or threshold.
     published = tuple(point for point in paper_points() if point.method == "calm")
     shown += [Shown("CALM model, all layers", row, published) for row in _of(rows, "calm", "vanilla")]
     for row in _of(rows, "calm", "calm"):
-        rules = [rule for rule in (NO_LOSS, WITHIN_ONE) if _has(row, (rule,))]
+        rules = [NAMED[rule] for rule in (NO_LOSS, WITHIN_ONE) if _has(row, (rule,))]
         shown.append(Shown(", ".join(["CALM", *rules]), row))
     return shown
 
@@ -73,7 +77,7 @@ def early_exit(rows: Sequence[Row]) -> list[Shown]:
 def ablations(rows: Sequence[Row], trial: str) -> list[Shown]:
     """The aligned pair without rollback, and without fallback at each stride, below what was chosen of the whole."""
     own = [row for row in _of(rows, trial, "bild") if _aligned(row)]
-    shown = [Shown(f"BiLD, {rule}", row) for row, rule in _ruled(own, trial, "bild", (NO_LOSS, WITHIN_ONE))]
+    shown = [Shown(f"BiLD, {NAMED[rule]}", row) for row, rule in _ruled(own, trial, "bild", (NO_LOSS, WITHIN_ONE))]
     shown += [Shown("no rollback", row) for row in own if "rb=never" in row.point]
     return shown + [Shown("no fallback", row) for row in own if "cap=" in row.point]
 
@@ -85,7 +89,7 @@ def alignment(rows: Sequence[Row], trial: str) -> list[Shown]:
         points.setdefault(row.point.partition(" small=")[0], []).append(row)
     pairs = [sorted(found, key=_aligned) for found in points.values() if len(found) == 2]
     chosen = [pair for pair in pairs if " rb=2" in pair[0].point]
-    return [Shown("aligned" if _aligned(row) else "as it was", row) for pair in chosen for row in pair]
+    return [Shown("aligned" if _aligned(row) else "not aligned", row) for pair in chosen for row in pair]
 
 
 def nucleus(rows: Sequence[Row]) -> list[Shown]:
@@ -96,7 +100,7 @@ def nucleus(rows: Sequence[Row]) -> list[Shown]:
     for row, rule in _ruled(rows, "nucleus", "bild", (NO_LOSS, WITHIN_ONE)):
         # The paper's points have no names; those at or above its vanilla are its "no loss".
         alike = tuple(p for p in paper[1] if p.quality is not None and (p.quality >= floor) == (rule == NO_LOSS))
-        shown.append(Shown(_named(f"BiLD, {rule} when greedy", row), row, alike if _aligned(row) else ()))
+        shown.append(Shown(_named(f"BiLD, greedy thresholds: {NAMED[rule]}", row), row, alike if _aligned(row) else ()))
     return shown
 
 
@@ -112,9 +116,13 @@ def peers(rows: Sequence[Row]) -> list[Shown]:
     return [Shown(_named(row.method, row), row) for row in rows if row.trial == "peers"]
 
 
-def summary(rows: Sequence[Row]) -> list[Shown]:
-    """For the README: what BiLD gains on the captions."""
-    return bild(rows, "captions")
+def summary(rows: Sequence[Row], trial: str) -> list[Shown]:
+    """The main result, with the aligned small model where there is one: both models alone, speculative and BiLD."""
+    alone = bild(rows, trial)
+    large = [one for one in alone if one.row.method == "vanilla"]
+    small = [one for one in alone if one.row.method == "small" and _aligned(one.row)]
+    rival = [one for one in speculative(rows, trial) if one.row.method == "speculative" and _aligned(one.row)]
+    return large + small + rival + [one for one in alone if one.row.method == "bild" and _aligned(one.row)]
 
 
 SECTIONS: dict[str, Callable[[Sequence[Row]], list[Shown]]] = {
