@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from bild_bench.report.paper import PaperPoint, metric_name
+from study.choose import NAMED
 from study.operations import Operations
 from study.rows import COUNTERS, Row
 from study.sections import Shown
@@ -32,7 +33,7 @@ def figures_table(shown: Sequence[Shown]) -> str:
     header = ["#", "row", "thresholds", metric, "against vanilla", "decoding speed-up", "with encoders"]
     header += ["fallback %", "rollback %", "tokens by L %"]
     header += ["layers per token"] if layers else []
-    header += ["the paper's"] if paper else []
+    header += ["the paper"] if paper else []
     lines = []
     for number, one in enumerate(shown, 1):
         cells = [str(number), one.what, _thresholds(one.row), *_figures(one.row)]
@@ -78,14 +79,14 @@ def behind(shown: Sequence[Shown]) -> str:
 
 
 def operations_table(rows: Sequence[Operations]) -> str:
-    """FLOPs, bytes and intensity a token, and how far they are from vanilla's."""
+    """FLOPs, bytes and intensity per token, and their ratios to vanilla's."""
     header = ["texts", "small model", "point", "chosen by", "MFLOP", "MB", "FLOP/byte"]
     header += ["FLOPs over vanilla", "bytes over vanilla", "intensity over vanilla", "ms per token", "predicted"]
     return _table(
         header,
         [
             [
-                *(row.trial, row.small, row.point, row.rules),
+                *(row.trial, row.small, row.point, "; ".join(NAMED.get(rule, rule) for rule in row.rules.split("; "))),
                 *(f"{row.flops / 1e6:.2f}", f"{row.moved_bytes / 1e6:.2f}", f"{row.intensity:.2f}"),
                 *(f"{ratio:.2f}x" for ratio in (row.flops_ratio, row.bytes_ratio, row.intensity_ratio)),
                 *(_number(row.measured_ms, 3), _number(row.predicted_ms, 3)),

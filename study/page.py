@@ -1,4 +1,4 @@
-"""Writes the study's tables into docs/STUDY.md and README.md: python -m study.page [FOLDER]."""
+"""Writes the study's tables into docs/STUDY.md, docs/study/ and README.md: python -m study.page [FOLDER]."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from bild_bench.errors import BildBenchError, DataError
 from study import operations, sections
 from study.agree import REFERENCE, agreement
-from study.cells import behind, figures_table, operations_table
-from study.findings import findings_table
+from study.cells import behind, figures_table, operations_table, short_table
+from study.findings import SETS, findings_table
 from study.rows import Row, load
 from study.run import ROWS
 from study.trials import trials
@@ -20,7 +20,8 @@ from study.trials import trials
 END = "<!-- study: end -->"
 # A second run's rows, beside the first's.
 AGAIN = "study-again.parquet"
-PAGES = (Path("docs/STUDY.md"), Path("README.md"))
+APPENDICES = ("bild", "speculative", "early-exit", "ablations", "sampling", "oracle", "operations", "peers")
+PAGES = (Path("README.md"), Path("docs/STUDY.md"), *(Path(f"docs/study/{name}.md") for name in APPENDICES))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +57,8 @@ def all_tables(folder: Path) -> dict[str, str]:
     for name, section in sections.SECTIONS.items():
         picked = section(rows)
         tables[name] = "\n\n".join([figures_table(picked), behind(picked)])
-    tables["summary"] = figures_table(sections.summary(rows))
+    tables["summary"] = short_table(sections.summary(rows, "captions"), wide=False)
+    tables |= {f"{name}-answer": short_table(sections.summary(rows, name)) for name in SETS}
     counted = operations.load(folder / operations.FILE)
     tables |= {"operations": operations_table(counted), "findings": findings_table(rows, counted)}
     return tables
@@ -72,7 +74,7 @@ def described(rows: Sequence[Row], date: str, environment: Mapping[str, Any]) ->
     limit = environment["options"]["limit"]
     parts += [] if limit is None else [f"**a trial of at most {limit} texts**"]
     deviation = environment["run_to_run"]["speedup"]
-    parts.append(f"from run to run a speed-up differs by {100 * deviation:.1f} % (standard deviation)")
+    parts.append(f"a speed-up varies by {100 * deviation:.1f} % from run to run (standard deviation)")
     busy = environment.get("busy")
     signatures = dict.fromkeys(row.signature for row in rows if row.signature)
     lines = ["; ".join(parts) + "." + ("" if busy is None else f" **{busy}**")]
@@ -85,7 +87,8 @@ def _again(path: Path, rows: Sequence[Row]) -> Iterator[str]:
         again, date, environment = load(path)
         compared, outside = agreement(again, rows)
         where = f"{environment['cpu_model']}, commit {str(environment['git_revision'])[:10]}"
-        yield f"Run again {date} ({where}): {compared - len(outside)} of {compared} figures within the intervals below."
+        within = f"{compared - len(outside)} of {compared} figures within the intervals of the first run"
+        yield f"Run again {date} ({where}): {within}."
 
 
 def rewritten(page: str, tables: Mapping[str, str]) -> str:

@@ -29,7 +29,15 @@ def test_the_example_is_the_recorded_run(label: str) -> None:
     assert row(label, 1) == [f"{point[name]:.1f}" for name in shares]
 
 
-def test_links_to_files_lead_somewhere() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", README)
-    assert len(links) > 5
-    assert not [link for link in links if "://" not in link and not (ROOT / link).exists()]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    assert not [link for link in links if "://" not in link and not (page.parent / link).exists()]
+
+
+def test_the_readme_leads_to_the_other_pages() -> None:
+    links = re.findall(r"\]\((docs/[^)#]+\.md)\)", README)
+    assert len(set(links)) > 5
