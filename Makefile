@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # For pip: where torch comes from, such as TORCH_INDEX="--index-url https://download.pytorch.org/whl/cpu". See README.md.
 TORCH_INDEX ?=
+# A text that shows all three: what the small model drafts, where it asks, and what is undone.
+DEMO_TEXT := Das Spiel kann allein oder im Netzwerk gespielt werden.
 # Options of `make bench`, such as BENCH="--threads 1". See docs/PERFORMANCE.md.
 BENCH ?=
 
@@ -25,8 +27,14 @@ $(BIN)/bild-bench: pyproject.toml constraints.txt
 
 install: $(BIN)/bild-bench ## create the environment in .venv and install
 
-demo: install ## decode the sample with the embedded pair: a table, and Parquet in results/
-	$(BIN)/bild-bench run --task iwslt17 --alpha-fb 0.5 --alpha-rb 2
+demo: install ## translate the sample with the embedded pair: a table, one text in colour, a plot, and Parquet in results/
+	$(BIN)/bild-bench run --task iwslt17 --mode bild,speculative,small --alpha-fb 0.5 --alpha-rb 2 --out results/demo
+	@echo
+	$(BIN)/bild-bench generate "$(DEMO_TEXT)"
+	@echo
+	@$(BIN)/bild-bench report results/demo --format plot
+	@echo
+	@echo "A page with every text: $(BIN)/bild-bench report results/demo --html report.html"
 
 test: install ## run the tests
 	$(BIN)/python -m pytest -n auto

@@ -55,6 +55,10 @@ def test_a_plot_is_drawn_where_it_is_asked_for(tmp_path: Path, output: Output) -
 
     assert any(re.fullmatch(r" {10}[A-C]  bild fb=0\.5 rb=1", line.rstrip()) for line in drawn)
     assert any(line.endswith("x decoding speed-up") for line in drawn)
+    report([tmp_path], form=Format.PLOT)
+    alone = output().splitlines()
+    assert alone[0] == "ROUGE-L"
+    assert alone == drawn[-len(alone) :]
     # Nobody reads a plot in a file or a pipe.
     assert not any(line.endswith("x decoding speed-up") for line in without)
 

@@ -24,6 +24,7 @@ class Format(StrEnum):
     """How the report is written to stdout."""
 
     TABLE = "table"
+    PLOT = "plot"
     MARKDOWN = "markdown"
     CSV = "csv"
     JSON = "json"
@@ -87,8 +88,9 @@ def _print(made: Report, form: Format, draw: bool | None) -> None:
         out.file.write(made.to_markdown())
     else:
         for group in made.groups[:_MOST_SECTIONS]:
-            _print_group(group, made.findings(group))
-            _draw_group(group, draw)
+            if form is Format.TABLE:
+                _print_group(group, made.findings(group))
+            _draw_group(group, True if form is Format.PLOT else draw)
         if len(made.groups) > _MOST_SECTIONS:
             out.print(f"{len(made.groups) - _MOST_SECTIONS} more sections: name fewer DIRs, or take --format csv")
 
