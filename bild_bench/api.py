@@ -165,7 +165,7 @@ def generate(
         hit_limit=decoded.hit_limit,
         source_truncated=source.truncated,
         unknown_source_tokens=unknown_tokens(pair, source),
-        remarks=remarks_on(pair, point, source, decoded),
+        remarks=remarks_on(pair, point, source, decoded, limits_of.target_limit),
     )
 
 

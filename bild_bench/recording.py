@@ -204,6 +204,6 @@ def _configuration(setup: Setup) -> dict[str, Any]:
     used = {
         "device": setup.pair.device,
         "source_limit": setup.task.source_limit,
-        "target_limit": setup.task.target_limit,
+        "target_limit": setup.limits.max_tokens,
     }
     return asked | used

@@ -8,14 +8,23 @@ from bild_bench.models.pair import Pair, Source
 from bild_bench.plan import Point
 
 
+def cut_limit(pair: Pair, target_limit: int) -> str | None:
+    """One line where the models have fewer positions than a task allows tokens; None where they do not."""
+    most = pair.limits(target_limit).max_tokens
+    if most == target_limit:
+        return None
+    return f"texts end after {most} tokens: the models have positions for no more, and the task allows {target_limit}"
+
+
 def unknown_tokens(pair: Pair, source: Source) -> int:
     """Tokens of the source that the tokenizer does not know; 0 where it has no such token."""
     unknown = pair.tokenizer.unk_token_id
     return 0 if unknown is None else int(source.ids[0].tolist().count(unknown))
 
 
-def remarks_on(pair: Pair, point: Point, source: Source, decoded: Decoded) -> tuple[str, ...]:
+def remarks_on(pair: Pair, point: Point, source: Source, decoded: Decoded, target_limit: int) -> tuple[str, ...]:
     """One line each; none where all is well."""
+    cut = cut_limit(pair, target_limit)
     unknown = unknown_tokens(pair, source)
     objective = pair.models["large"].description["objective"] if "large" in pair.models else None
     untrained = untrained_exit(point.method.name, objective) and not point.method.lossless(point.settings)
@@ -25,4 +34,4 @@ def remarks_on(pair: Pair, point: Point, source: Source, decoded: Decoded) -> tu
         f"{unknown} source token{'' if unknown == 1 else 's'} unknown to the tokenizer": unknown > 0,
         "the text ended at the length limit, not by itself": decoded.hit_limit,
     }
-    return tuple(line for line, holds in found.items() if holds)
+    return (*([] if cut is None else [cut]), *(line for line, holds in found.items() if holds))

@@ -178,6 +178,7 @@ def prepare(
 
     from bild_bench.models.opening import check_method
     from bild_bench.models.pair import load_pair
+    from bild_bench.remarks import cut_limit
 
     if request.threads is not None:
         torch.set_num_threads(request.threads)
@@ -191,6 +192,9 @@ def prepare(
         announce=announce,
     )
     _require_different(pair, request.smalls)
+    cut = cut_limit(pair, task.target_limit)
+    if cut is not None:
+        announce(f"warning: {cut}")
     for point in points:
         check_method(pair.using(point.models), point.method, point.settings)
     setup = Setup(request, task, examples, pair, tuple(points))

@@ -129,6 +129,9 @@ class Clocked:
         self.models = dict.fromkeys(roles)
         self.seconds, self.last, self.cold = 0.0, "", set(roles)
 
+    def limits(self, max_tokens: int) -> Limits:
+        return Limits(max_tokens, 0, frozenset({1}))
+
     def encode(self, role: str, source: Any) -> str:
         # Behind the encoders each model's weights are gone.
         self.seconds, self.cold = self.seconds + 1000.0, set(self.models)

@@ -46,6 +46,9 @@ class FakePair:
     def using(self, models: dict[str, str]) -> FakePair:
         return self
 
+    def limits(self, max_tokens: int) -> Limits:
+        return Limits(max_tokens, 0, frozenset({1}))
+
     def encode(self, role: str, source: Any) -> str:
         self.encoded.append(role)
         self.clock.seconds += ENCODE[role]
@@ -202,6 +205,17 @@ def test_calibration_takes_the_median_of_warm_calls_behind_sixteen_tokens(clock:
     }
     assert sessions["small"].calls == [(0, 16), *[(16, 1)] * 4]
     assert {length for length, _ in sessions["large"].calls[1:]} == {16}
+
+
+def test_calibration_keeps_within_a_short_table_of_positions(clock: Clock) -> None:
+    pair: Any = FakePair(clock)
+    pair.limits = lambda max_tokens: Limits(min(max_tokens, 12), 0, frozenset({1}))
+    sessions = {role: CountingSession(clock) for role in ENCODE}
+    pair.session = lambda role, encoded, limits: sessions[role]
+    source: Any = SimpleNamespace(ids=SimpleNamespace(shape=(1, 23)))
+    found = calibrate(pair, source, LIMITS, repeats=3)
+    assert (found["context_tokens"], list(found["large"]["rows"])) == (6, ["1", "2", "4"])
+    assert max(length + rows for length, rows in sessions["large"].calls) == 10
 
 
 def test_calibration_measures_only_the_models_that_are_there(clock: Clock) -> None:

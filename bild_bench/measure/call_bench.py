@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from bild_bench.decoding.records import Limits
 from bild_bench.decoding.session import Session
+from bild_bench.errors import DataError
 from bild_bench.measure.call_costs import CallCosts
 from bild_bench.measure.clock import now
 from bild_bench.models.pair import Pair, Source
@@ -58,13 +59,17 @@ class CallBench:
         source: a source text of ordinary length.
         limits: for the start token.
         decodings: how often a text is decoded behind one run of the encoders, by one point after another.
+
+    Raises:
+        DataError: the models' tables of positions are too short for the windows that are timed.
     """
 
     def __init__(self, pair: Pair, source: Source, limits: Limits, decodings: int = 1) -> None:
         self._pair, self._source, self._limits, self._decodings = pair, source, limits, decodings
         self._sessions: dict[tuple[str, int], Session] = {}
+        contexts = _contexts(pair)
         for role in pair.models:
-            for context in CONTEXTS:
+            for context in contexts:
                 session = pair.session(role, pair.encode(role, source), limits)
                 # Which ids are fed does not change the cost; the start token is an id that every model knows.
                 session.extend([limits.start_id] * context)
@@ -148,6 +153,16 @@ class CallBench:
         if scored and rows > 1:
             fed.logprob([self._limits.start_id] * (rows - 1))
         return now(self._pair.device) - start
+
+
+def _contexts(pair: Pair) -> tuple[int, int]:
+    """`CONTEXTS`, the long one cut to what the models have positions for."""
+    (short, long), longest = CONTEXTS, max(ROWS["large"])
+    room = pair.limits(long + longest).max_tokens
+    if room < 2 * short + longest:
+        problem = f"calls of {longest} tokens behind {2 * short} cannot be timed with so few positions"
+        raise DataError("--large and --small", room, problem, "use models whose position table is longer")
+    return short, min(long, room - longest)
 
 
 def costs_of(role: str, source: int, timed: Mapping[Kind, float]) -> CallCosts:

@@ -126,9 +126,12 @@ def calibrate(pair: Pair, source: Source, limits: Limits, repeats: int = 7) -> d
     Raises:
         Exception: whatever the models raise on such a source.
     """
+    # A model with a short table of positions has no room for the longest window behind the whole context.
+    room = pair.limits(_CONTEXT + max(CALIBRATED_ROWS["large"])).max_tokens
+    context = max(1, min(_CONTEXT, room // 2))
     result: dict[str, Any] = {
         "source_tokens": int(source.ids.shape[1]),
-        "context_tokens": _CONTEXT,
+        "context_tokens": context,
         "repeats": repeats,
     }
     with _no_garbage_collection():
@@ -136,15 +139,16 @@ def calibrate(pair: Pair, source: Source, limits: Limits, repeats: int = 7) -> d
             encode = _median_seconds(pair.device, repeats, lambda role=role: pair.encode(role, source))  # type: ignore[misc]
             session = pair.session(role, pair.encode(role, source), limits)
             # Which ids are fed does not change the cost; the start token is an id that every model knows.
-            session.extend([limits.start_id] * _CONTEXT)
+            session.extend([limits.start_id] * context)
 
             def call(rows: int, session: Any = session) -> None:
                 session.extend([limits.start_id] * rows).max_prob()
-                session.truncate(_CONTEXT)
+                session.truncate(context)
 
             costs = {
                 str(rows): _median_seconds(pair.device, repeats, lambda rows=rows, call=call: call(rows))  # type: ignore[misc]
                 for rows in CALIBRATED_ROWS[role.partition(":")[0]]
+                if rows <= max(1, room - context)
             }
             result[role] = {"encode_seconds": encode, "rows": costs}
     return result
