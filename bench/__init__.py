@@ -1,1 +1,1 @@
-"""Speed, as ratios from one interleaved run: `make bench`. docs/PERFORMANCE.md says what is measured, and how."""
+"""Speed, as ratios from one interleaved run: `make bench`. docs/performance/method.md says how."""

@@ -153,7 +153,7 @@ def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.gpu", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
     parser.add_argument("--dtypes", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
-    parser.add_argument("--minutes", type=float, default=10.0, help="no part is begun after so many")
+    parser.add_argument("--minutes", type=float, default=10.0, help="start no new part after this many minutes")
     parser.add_argument("--bench-dir", type=Path, default=Path("results/bench"), help="cache of models (5 GB)")
     parser.add_argument("--out", type=Path, default=Path("results/reference"), help="folder of the Parquet file")
     return parser

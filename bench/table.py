@@ -1,4 +1,4 @@
-"""Rewrites the table of docs/PERFORMANCE.md from Parquet files of `bench.cpu`: python -m bench.table [PARQUET …]."""
+"""Rewrites the tables of docs/PERFORMANCE.md and docs/performance/rows.md: python -m bench.table [PARQUET …]."""
 
 from __future__ import annotations
 
@@ -11,28 +11,43 @@ from typing import Any
 from bench.figures import Figure, holds, load
 from bild_bench.errors import BildBenchError, DataError
 
-BEGIN, END = "<!-- bench: table -->", "<!-- bench: end -->"
-RESULTS, PAGE = Path("results/bench"), Path("docs/PERFORMANCE.md")
-_HEADER = ("what", "shape", "contestant", "figure", "95 % interval", "target", "reached", "notes")
+END = "<!-- bench: end -->"
+RESULTS = Path("results/bench")
+# The page that people read, and the appendix with every row.
+PAGE, ROWS = Path("docs/PERFORMANCE.md"), Path("docs/performance/rows.md")
+_HEADER = ("what", "model", "compared with", "measured", "95 % interval", "goal", "goal met", "notes")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, or 3 after one line that says what is wrong."""
     parser = argparse.ArgumentParser(prog="python -m bench.table", description=__doc__)
     parser.add_argument("parquet", nargs="*", type=Path, help="one table each; the newest of results/bench by default")
-    parser.add_argument("--page", type=Path, default=PAGE)
     given = parser.parse_args(arguments)
     try:
-        tables = [markdown(*load(path)) for path in given.parquet or [newest(RESULTS)]]
-        page = given.page.read_text(encoding="utf-8")
-        given.page.write_text(rewritten(page, "\n\n".join(tables)), encoding="utf-8")
+        made = all_tables(given.parquet or [newest(RESULTS)])
+        for page in (PAGE, ROWS):
+            page.write_text(rewritten(page.read_text(encoding="utf-8"), made), encoding="utf-8")
     except BildBenchError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}; name a page with --page", file=sys.stderr)
+        print(f"error: {error.filename}: {error.strerror}; run this in the project's folder", file=sys.stderr)
         return 3
     return 0
+
+
+def all_tables(files: Sequence[Path]) -> dict[str, str]:
+    """Name of a place in a page -> what belongs there.
+
+    Raises:
+        DataError: a file is not there, or is none of ours.
+    """
+    from bench.summary import tables
+
+    loaded = [load(path) for path in files]
+    machines = "\n".join(f"- {described(date, environment)}" for _, date, environment in loaded)
+    figures = [figure for found, _, _ in loaded for figure in found]
+    return {"machine": machines, **tables(figures), "table": "\n\n".join(markdown(*found) for found in loaded)}
 
 
 def newest(folder: Path) -> Path:
@@ -47,23 +62,30 @@ def newest(folder: Path) -> Path:
     return found[-1]
 
 
-def rewritten(page: str, table: str) -> str:
-    """The page with what lies between its markers replaced.
+def rewritten(page: str, made: Mapping[str, str]) -> str:
+    """The page with what lies between each pair of its markers replaced.
 
     Raises:
-        DataError: the markers are not there, once each and in order.
+        DataError: no markers, a marker without its end, or one of a table that there is not.
     """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise DataError("page", page[:40], f"lacks the markers {BEGIN} and {END}", "put them where the table belongs")
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+    names = [start.partition(" -->")[0] for start in page.split("<!-- bench: ")[1:]]
+    names = [name for name in names if name != "end"]
+    if not names:
+        raise DataError("page", page[:40], "lacks the markers <!-- bench: … -->", "put them where the tables belong")
+    for name in names:
+        before, begin, rest = page.partition(f"<!-- bench: {name} -->")
+        _, end, after = rest.partition(END)
+        if not end or name not in made:
+            problem = "is no table" if name not in made else f"lacks its {END}"
+            raise DataError("page", name, problem, f"correct the marker (tables: {', '.join(made)})")
+        page = f"{before}{begin}\n{made[name]}\n{END}{after}"
+    return page
 
 
 def markdown(figures: Sequence[Figure], date: str, environment: Mapping[str, Any]) -> str:
     """What was measured on, one line, and the table."""
-    lines = [described(date, environment), "", _line(_HEADER), _line(["---"] * len(_HEADER))]
-    return "\n".join([*lines, *(_line(_cells(figure)) for figure in figures)])
+    lines = [described(date, environment), "", line(_HEADER), line(["---"] * len(_HEADER))]
+    return "\n".join([*lines, *(line(_cells(figure)) for figure in figures)])
 
 
 def described(date: str, environment: Mapping[str, Any]) -> str:
@@ -95,9 +117,14 @@ def _cells(figure: Figure) -> list[str]:
     target = "" if figure.target is None else f"{figure.bound} {shown(figure.target, figure.unit)}"
     reached = {True: "yes", False: "no", None: ""}[figure.reached]
     if figure.reached is False and figure.ratio is not None and figure.target is not None:
-        # The ratio alone would do: what stands in the way is told in the note.
-        reached = "no (score)" if holds(figure.ratio, figure.target, figure.bound) else reached
-    return [figure.name, figure.shape, figure.contestant, value, interval, target, reached, figure.note]
+        # The ratio alone would do: the loss of quality is in the note.
+        reached = "no: quality lost" if holds(figure.ratio, figure.target, figure.bound) else reached
+    return [figure.name, figure.shape, figure.contestant, value, interval, target, reached, _plain(figure.note)]
+
+
+def _plain(note: str) -> str:
+    """Files of earlier versions say "ms a token"."""
+    return note.replace(" ms a t", " ms per t").replace(" allocations a t", " allocations per t")
 
 
 def shown(value: float, unit: str) -> str:
@@ -107,7 +134,8 @@ def shown(value: float, unit: str) -> str:
     return f"{value:.2f}x" if unit == "x" else f"{value:.2f} {unit}"
 
 
-def _line(cells: Sequence[str]) -> str:
+def line(cells: Sequence[str]) -> str:
+    """One line of a Markdown table."""
     # A bar in a note would end its cell.
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 

@@ -83,7 +83,7 @@ def test_another_programs_table_and_an_empty_one_are_told_apart(tmp_path: Path) 
 # The page
 
 
-def test_the_table_has_a_line_a_figure_with_units_and_escaped_bars() -> None:
+def test_the_table_has_a_line_per_figure_with_units_and_escaped_bars() -> None:
     share = Figure("outside", "t5", "vanilla", 0.0314, None, None, 0.03, "at most", False, "share", 2, "")
     lines = table.markdown([ROW, share, figures.missing("a", "b", "c", "why")], "2026-11-29", ENVIRONMENT).splitlines()
     assert lines[0] == (
@@ -97,7 +97,7 @@ def test_the_table_has_a_line_a_figure_with_units_and_escaped_bars() -> None:
 
 def test_a_ratio_that_would_do_says_what_stands_in_its_way() -> None:
     lost = figures.on_condition(ROW, False)
-    assert "| no (score) |" in table.markdown([lost], "2026-11-29", ENVIRONMENT)
+    assert "| no: quality lost |" in table.markdown([lost], "2026-11-29", ENVIRONMENT)
     slow = replace(ROW, ratio=1.5, reached=False)
     assert "| no |" in table.markdown([slow], "2026-11-29", ENVIRONMENT)
 
@@ -114,36 +114,33 @@ def test_the_cpus_page_names_no_gpu() -> None:
 
 
 def test_only_what_lies_between_the_markers_is_rewritten() -> None:
-    page = f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n"
-    once = table.rewritten(page, "new")
-    assert once == f"before\n{table.BEGIN}\nnew\n{table.END}\nafter\n"
-    assert table.rewritten(once, "new") == once
+    page = f"before\n<!-- bench: table -->\nold\n{table.END}\nafter\n"
+    once = table.rewritten(page, {"table": "new"})
+    assert once == f"before\n<!-- bench: table -->\nnew\n{table.END}\nafter\n"
+    assert table.rewritten(once, {"table": "new"}) == once
     with pytest.raises(DataError, match="lacks the markers"):
-        table.rewritten("no markers", "new")
-
-
-def test_the_projects_own_page_has_the_markers() -> None:
-    page = Path(__file__).resolve().parents[1] / table.PAGE
-    assert "\nnew\n" in table.rewritten(page.read_text(encoding="utf-8"), "new")
+        table.rewritten("no markers", {"table": "new"})
+    with pytest.raises(DataError, match="page: 'other': is no table"):
+        table.rewritten(f"<!-- bench: other -->\n{table.END}", {"table": "new"})
 
 
 def test_the_newest_file_is_shown_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    table.PAGE.parent.mkdir()
-    table.PAGE.write_text(f"{table.BEGIN}\n{table.END}")
+    for page in (table.PAGE, table.ROWS):
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(f"<!-- bench: table -->\n{table.END}")
     assert table.main([]) == 3
     for name, shape in (("20261128T000000Z", "old"), ("20261129T000000Z", "new")):
         figures.save(table.RESULTS / f"{name}.parquet", [replace(ROW, shape=shape)], "2026-11-29", ENVIRONMENT)
     assert table.main([]) == 0
-    assert "| vanilla | new |" in table.PAGE.read_text()
+    assert "| vanilla | new |" in table.ROWS.read_text()
 
 
 def test_files_that_are_named_are_shown_each_with_its_own_machine(tmp_path: Path) -> None:
-    page, paths = tmp_path / "page.md", [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    page.write_text(f"{table.BEGIN}\n{table.END}")
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     for path, threads in zip(paths, (1, 2), strict=True):
         figures.save(path, [ROW], "2026-11-29", {**ENVIRONMENT, "threads": threads})
-    assert table.main([*map(str, paths), "--page", str(page)]) == 0
-    shown = page.read_text()
-    assert shown.count("| vanilla | t5 |") == 2
-    assert shown.index("; 1 thread;") < shown.index("; 2 threads;")
+    made = table.all_tables(paths)
+    assert made["table"].count("| vanilla | t5 |") == 2
+    assert made["table"].index("; 1 thread;") < made["table"].index("; 2 threads;")
+    assert [line.startswith("- Measured 2026-11-29 on a CPU") for line in made["machine"].splitlines()] == [True, True]
