@@ -28,6 +28,7 @@ def run(
     settings: dict[str, Any] | None = None,
     announce: Announce | None = None,
     track: Track | None = None,
+    log_to: str | None = None,
     **options: Any,
 ) -> Experiment:
     """Run an experiment as `bild-bench run` does and read it back.
@@ -39,6 +40,7 @@ def run(
         settings: of the methods, such as {"alpha_fb": 0.5}; each goes to the methods that know it.
         announce: called with one line on what happens, such as print.
         track: wraps the texts to do, with how many are done and how many there are, to show progress.
+        log_to: a tracker that gets summary and page: "wandb", "mlflow" or "trackio"; see `trackers`.
         options: fields of `setup.Request`, such as limit, preset, device, out; settings, such as alpha_fb=0.5; and the
             command's no_rollback, no_fallback, stride, compat, sample, temperature, top_k and top_p.
 
@@ -49,7 +51,7 @@ def run(
     from bild_bench.asked import asked_run
 
     request, points = asked_run(_options("run", task, mode, settings, options) | {"baseline": baseline})
-    return _measured(request, points, announce, track)
+    return _measured(request, points, announce, track, log_to)
 
 
 def sweep(
@@ -59,12 +61,13 @@ def sweep(
     settings: dict[str, Any] | None = None,
     announce: Announce | None = None,
     track: Track | None = None,
+    log_to: str | None = None,
     **options: Any,
 ) -> Experiment:
     """Run every combination of settings as `bild-bench sweep` does and read the experiment back.
 
     Args:
-        task, mode, announce, track: as `run`.
+        task, mode, announce, track, log_to: as `run`.
         settings: of the methods; a value is text as on the command line ("0.3:0.9:0.1"), one value, or several.
         options: fields of `setup.Request`, among them budget (seconds, or text such as "20m"), prune and extend; small
             may name several models; settings; and the sampling options of `run`.
@@ -75,7 +78,7 @@ def sweep(
     from bild_bench.asked import asked_sweep
 
     request, points = asked_sweep(_options("sweep", task, mode, settings, options))
-    return _measured(request, points, announce, track)
+    return _measured(request, points, announce, track, log_to)
 
 
 def tune(
@@ -125,6 +128,7 @@ def report(
     together: bool = False,
     html: str | Path | None = None,
     plots: str | Path | None = None,
+    log_to: str | None = None,
 ) -> Report:
     """Read all experiments at or below some directories, as `bild-bench report` does.
 
@@ -135,6 +139,7 @@ def report(
         together: one comparison of all, over the texts that all have.
         html: write one self-contained page there.
         plots: write PNG and SVG plots into this folder.
+        log_to: a tracker that gets summary and page: "wandb", "mlflow" or "trackio"; see `trackers`.
 
     Returns:
         summary (a data frame, one row per point), answers, groups, damaged, as_dict(), to_csv(), to_markdown(),
@@ -146,13 +151,18 @@ def report(
     """
     from bild_bench.asked import drops_of
     from bild_bench.report.report import make_report
+    from bild_bench.trackers import check_tracker, log_report
 
+    if log_to is not None:
+        check_tracker(log_to)
     paths = [Path(directory) for directory in directories] or [Path("results")]
     made = make_report(paths, max_drops=drops_of(max_drop), min_speedup=min_speedup, together=together)
     if plots is not None:
         made.write_plots(plots)
     if html is not None:
         made.write_page(html)
+    if log_to is not None:
+        log_report(log_to, made, "report")
     return made
 
 
@@ -190,8 +200,10 @@ def _options(
     return {**options, **given, "task": task, "mode": mode, "command": f"bild_bench.{command}({', '.join(words)})"}
 
 
-def _measured(request: Any, points: Any, announce: Announce | None, track: Track | None) -> Experiment:
-    from bild_bench import results
+def _measured(
+    request: Any, points: Any, announce: Announce | None, track: Track | None, log_to: str | None
+) -> Experiment:
+    from bild_bench import results, trackers
     from bild_bench.experiment import run_experiment, untracked
     from bild_bench.setup import silent
 
@@ -199,4 +211,9 @@ def _measured(request: Any, points: Any, announce: Announce | None, track: Track
         "announce": silent if announce is None else announce,
         "track": untracked if track is None else track,
     }
-    return results.read(run_experiment(request, points, **watch))
+    if log_to is not None:
+        trackers.check_tracker(log_to)
+    directory = run_experiment(request, points, **watch)
+    if log_to is not None:
+        trackers.log_experiment(log_to, directory)
+    return results.read(directory)

@@ -17,6 +17,8 @@ Metric = Literal["bleu", "rougeL", "rougeLsum"]
 Writer = Literal["small", "large"]
 Compat = Literal["released-code"]
 
+Tracker = Literal["wandb", "mlflow", "trackio"]
+
 Measure = Literal["softmax", "state", "classifier"]
 
 _MODEL, _METHOD, _MACHINE, _DATA, _OUTPUT = "Models", "Method", "Machine", "Data", "Output"
@@ -191,6 +193,14 @@ OutOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.", rich_help_panel=_OUTPUT)]
+LogToOption = Annotated[
+    Tracker | None,
+    typer.Option(
+        "--log-to",
+        help="Log summary and HTML page to wandb, mlflow or trackio; wandb offline unless WANDB_MODE is set.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 BaselineOption = Annotated[
     bool,
     typer.Option(

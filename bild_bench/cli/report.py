@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bild_bench.cli import options as o
 from bild_bench.errors import DataError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def report(
     min_speedup: Annotated[
         float | None, typer.Option("--min-speedup", help="Best quality at this decoding speed-up or more.")
     ] = None,
+    log_to: o.LogToOption = None,
     together: Annotated[
         bool, typer.Option("--together", help="Compare all experiments in one section, over their common texts.")
     ] = False,
@@ -61,7 +63,10 @@ def report(
     from bild_bench.asked import drops_of
     from bild_bench.cli.console import announce, announce_finding
     from bild_bench.report.report import make_report
+    from bild_bench.trackers import check_tracker, log_report
 
+    if log_to is not None:
+        check_tracker(log_to)
     paths = [Path("results")] if directories is None or len(directories) == 0 else directories
     made = make_report(paths, max_drops=drops_of(max_drop), min_speedup=min_speedup, together=together)
     _print(made, form, draw)
@@ -71,6 +76,9 @@ def report(
         announce(f"plots written to {made.write_plots(plots)}")
     if html is not None:
         announce(f"page written to {made.write_page(html)}")
+    if log_to is not None and made.groups:
+        log_report(log_to, made, "report")
+        announce(f"logged to {log_to}")
     if not made.groups:
         raise DataError("DIR", len(made.damaged), "files are damaged, and no others are there", "see above")
 

@@ -56,6 +56,7 @@ def run(
     warmup: o.WarmupOption = 2,
     out: o.OutOption = None,
     json_output: o.JsonOption = False,
+    log_to: o.LogToOption = None,
 ) -> None:
     """Decode a task with one or several methods, paired with the large model alone; record texts, counters and times.
 
@@ -66,10 +67,14 @@ def run(
     options = dict(locals())
     from bild_bench.asked import asked_run
     from bild_bench.cli.console import announce, track
-    from bild_bench.cli.showing import show
+    from bild_bench.cli.showing import log, show
     from bild_bench.experiment import run_experiment
+    from bild_bench.trackers import check_tracker
 
+    if log_to is not None:
+        check_tracker(log_to)
     command = shlex.join(["bild-bench", *sys.argv[1:]])
     request, points = asked_run(options | {"command": command})
     directory = run_experiment(request, points, announce=announce, track=track)
     show(directory, json_output)
+    log(log_to, directory)

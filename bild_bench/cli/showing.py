@@ -49,6 +49,20 @@ def show(directory: Path, json_output: bool, follow: Follow | None = None) -> No
     announce_next(following)
 
 
+def log(tracker: str | None, directory: Path) -> None:
+    """Log an experiment to a tracker, if one is named; after its figures are shown, which must not wait for a network.
+
+    Raises:
+        RunError: the tracker failed; the results are kept.
+    """
+    if tracker is not None:
+        from bild_bench.cli.console import announce
+        from bild_bench.trackers import log_experiment
+
+        log_experiment(tracker, directory)
+        announce(f"logged to {tracker}")
+
+
 def show_plan(points: Sequence[Point], texts: int, seconds: float, json_output: bool) -> None:
     """Print the points of an experiment that is not run, and about how long it would take."""
     labels = [point.label for point in points]

@@ -61,6 +61,7 @@ def sweep(
     warmup: o.WarmupOption = 2,
     out: o.OutOption = None,
     json_output: o.JsonOption = False,
+    log_to: o.LogToOption = None,
     *,
     context: typer.Context,
 ) -> None:
@@ -76,13 +77,16 @@ def sweep(
     from bild_bench.asked import asked_sweep
     from bild_bench.cli.console import announce, track
     from bild_bench.cli.live import Front
-    from bild_bench.cli.showing import show, show_plan
+    from bild_bench.cli.showing import log, show, show_plan
     from bild_bench.experiment import estimate, run_experiment
     from bild_bench.next_commands import after_sweep
     from bild_bench.setup import choose
+    from bild_bench.trackers import check_tracker
 
     if not task:
         raise UsageError("--task", "", "is missing (allowed: a task's name or file)", "see bild-bench tasks")
+    if log_to is not None:
+        check_tracker(log_to)
     request, points = asked_sweep(options | {"command": _command(context, options)})
     if dry_run:
         show_plan(points, *estimate(request, points, announce), json_output)
@@ -96,6 +100,7 @@ def sweep(
             directory, request, points, summary.points, task_of, str(found.run.data.get("data"))
         ),
     )
+    log(log_to, directory)
 
 
 def _command(context: typer.Context, options: dict[str, Any]) -> str:

@@ -36,7 +36,9 @@ def frame(collected: Collected) -> pd.DataFrame:
 
     rows, points = [], []
     for number, group in enumerate(collected.groups, start=1):
-        rows += [{"group": number, **group.key, **_about(entry)} for entry in group.entries]
+        # The figures have a column named texts too.
+        shared = {"common texts" if name == "texts" else name: value for name, value in group.key.items()}
+        rows += [{"group": number, **shared, **_about(entry)} for entry in group.entries]
         points += [entry.summary for entry in group.entries]
     about = pd.DataFrame(rows)
     if about.empty:
