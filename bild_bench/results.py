@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from bild_bench.errors import DataError, RunError
 from bild_bench.parquet import foreign, load_table, save_table, writing
+from bild_bench.printable import one_line
 from bild_bench.schema import (
     READABLE_VERSIONS,
     RUN_SCHEMA,
@@ -71,7 +72,7 @@ class Experiment:
         done = self.samples["text_id"].nunique()
         texts = f"{run.texts} texts" if done == run.texts else f"{done} of {run.texts} texts"
         about = f"{run.data_label} ({run.split}), pair {run.pair_label}, {len(run.points)} points, {texts}"
-        return f"Experiment({str(self.directory)!r}: {about}, {run.status})"
+        return one_line(f"Experiment({str(self.directory)!r}: {about}, {run.status})")
 
 
 def find_unfinished(root: Path, experiment_id: str) -> Path | None:

@@ -179,6 +179,7 @@ def test_tuning_from_python(tmp_path: Path) -> None:
     assert step.command.startswith("bild-bench run --task custom --mode ")
     assert repr(tuned) == f"Tuned({str(tmp_path / 'out')!r}: {choice.point.label} for a drop of 100)"
     assert repr(tuned.test).startswith("Measured(Experiment(")
+    assert repr(tuned.test.summary).startswith(f"Summary({tuned.test.experiment.run.experiment_id!r}, ")
 
 
 def test_a_report_from_python_is_the_commands(tmp_path: Path) -> None:
@@ -199,7 +200,11 @@ def test_a_report_from_python_is_the_commands(tmp_path: Path) -> None:
     )
     assert "<html" in (tmp_path / "p.html").read_text(encoding="utf-8")
     assert (tmp_path / "plots/01-iwslt17-pareto.svg").exists()
-    assert repr(made) == "Report(embedded/iwslt17 (test), pair embedded, cpu, 2 texts)"
+    title = "embedded/iwslt17 (test), pair embedded, cpu, 2 texts"
+    assert repr(made) == f"Report({title})"
+    assert repr(made.collected) == "Collected(1 groups, 0 damaged)"
+    assert repr(made.groups[0]) == f"Group({title!r}, 3 points)"
+    assert repr(made.groups[0].entries[0]) == "Entry('vanilla', quality 100.0, decoding speed-up 1.0)"
     with pytest.raises(DataError, match="holds no results"):
         report(tmp_path / "plots")
     with pytest.raises(UsageError, match="--min-speedup: 0: must be more than 0"):
@@ -217,6 +222,9 @@ def test_a_comparison_from_python_is_the_commands(tmp_path: Path) -> None:
     assert list(found.summary["quality.difference.value"]) == [0.0, 0.0]
     assert found.regressions == ()
     assert repr(found) == "Compared(2 points of both, 0 of one only, 0 regressions)"
+    assert repr(found.comparison) == "Comparison(1 sections, 0 points only in A, 0 only in B)"
+    sides = f"{str(tmp_path / 'a')!r}, {str(tmp_path / 'c')!r}"
+    assert repr(found.comparison.sections[0]) == f"Section({sides}, 2 points)"
     with pytest.raises(UsageError, match="--fail-on"):
         compare(tmp_path / "a", tmp_path / "c", fail_on="quality")
 

@@ -66,6 +66,14 @@ def test_a_narrow_terminal_gets_whole_paths(tmp_path: Path, monkeypatch: pytest.
     assert f"  directory: {tmp_path}/x\n" in call("list", tmp_path).out
 
 
+def test_what_a_file_says_is_text_and_never_a_terminals_command(tmp_path: Path, wide: None) -> None:
+    experiment(tmp_path / "x", pair_label="a\n\x1b[2Jb", data_label="[red]")
+    told = call("list", tmp_path).out
+    assert "\x1b" not in told
+    (line,) = (line for line in told.splitlines() if "[red]" in line)
+    assert line.rstrip().endswith(f"{tmp_path}/x")
+
+
 def test_rows_that_failed_are_counted(tmp_path: Path) -> None:
     texts = two_texts() | {"a": [made_sample(BASELINE), failed_sample(POINT)]}
     experiment(tmp_path / "x", texts)

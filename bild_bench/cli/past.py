@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bild_bench.printable import one_line
+
 if TYPE_CHECKING:
     from bild_bench.past import Past
 
@@ -46,7 +48,9 @@ def _cells(past: Past) -> tuple[str, ...]:
     started = "-" if past.started is None else f"{past.started:%Y-%m-%d %H:%M}"
     data, pair = ("-" if value is None else value for value in (past.data, past.pair))
     texts = "-" if past.texts is None else str(past.texts)
-    return (started, data, pair, _points(past.points), texts, past.told, str(past.directory))
+    cells = (started, data, pair, _points(past.points), texts, past.told, str(past.directory))
+    # Whatever a file says, it is one line and nothing that a terminal obeys.
+    return tuple(map(one_line, cells))
 
 
 def _points(labels: tuple[str, ...] | None) -> str:

@@ -26,7 +26,7 @@ __all__ = ["Collected", "Entry", "Group", "Member", "collect", "comparable"]
 TOGETHER = "--together"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Entry:
     """One point of a group.
 
@@ -61,8 +61,11 @@ class Entry:
         """Whether it has a place on a plot."""
         return self.pruned is None and self.quality is not None and self.speedup is not None
 
+    def __repr__(self) -> str:
+        return f"Entry({self.label!r}, quality {self.quality}, decoding speed-up {self.speedup})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Group:
     """What may stand on one plot.
 
@@ -93,13 +96,19 @@ class Group:
         texts = f"{count} text" if count == 1 else f"{count} texts"
         return one_line(f"{self.run.data_label} ({self.run.split}), pair {pairs}, {self.key['device']}, {texts}")
 
+    def __repr__(self) -> str:
+        return f"Group({self.title!r}, {len(self.entries)} points)"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Collected:
     """groups: by task and data, then the oldest first. damaged: what could not be read, one line each, file named."""
 
     groups: tuple[Group, ...]
     damaged: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Collected({len(self.groups)} groups, {len(self.damaged)} damaged)"
 
 
 def collect(paths: Sequence[Path] = (Path("results"),), *, together: bool = False) -> Collected:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FEW_TEXTS = 30
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Section:
     """An experiment of A and one of B, with the points that were matched between them.
 
@@ -42,8 +42,11 @@ class Section:
     points: tuple[PointPair, ...]
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"Section({str(self.a.directory)!r}, {str(self.b.directory)!r}, {len(self.points)} points)"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """All that two result sets have in common, and what only one has.
 
@@ -54,6 +57,10 @@ class Comparison:
     only_a: tuple[tuple[str, str], ...]
     only_b: tuple[tuple[str, str], ...]
     damaged: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        only = f"{len(self.only_a)} points only in A, {len(self.only_b)} only in B"
+        return f"Comparison({len(self.sections)} sections, {only})"
 
 
 @dataclass(frozen=True)

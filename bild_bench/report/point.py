@@ -108,13 +108,16 @@ class PointSummary:
     peak_memory_bytes: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
     """An experiment's points, in the run's order, and what a reader must know before believing them."""
 
     experiment_id: str
     points: tuple[PointSummary, ...]
     warnings: list[str]
+
+    def __repr__(self) -> str:
+        return f"Summary({self.experiment_id!r}, {len(self.points)} points, {len(self.warnings)} warnings)"
 
 
 def summary_frame(summary: Summary) -> pd.DataFrame:
