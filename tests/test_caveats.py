@@ -148,3 +148,21 @@ def test_leaving_early_without_a_training_for_it_is_warned_of(
 ) -> None:
     found = warnings_with(points=[BASELINE, point], models=models)
     assert (found == ["the checkpoint does not say that it was trained for early exit: expect noise"]) is told
+
+
+def test_what_several_points_have_in_common_is_one_line() -> None:
+    names = [f"bild {letter}" for letter in "abcdefgh"]
+    points = [{**POINT, "point_id": f"{place:016d}", "point": name} for place, name in enumerate(names, start=1)]
+    samples = numbered(30, BASELINE)
+    for place, point in enumerate(points):
+        changes = {"hit_limit": True, "generated": 11} if place < 2 else {}
+        samples += numbered(30, point, total_seconds=4.0, **changes)
+
+    found = summary_of(samples, texts=30, status="complete", points=[BASELINE, *points]).warnings
+
+    assert found == [
+        "outputs that ended at the length limit: bild a 30, bild b 30",
+        "outputs longer or shorter than the baseline's (compare per token): bild a 1.10 times, bild b 1.10 times",
+        "slower than the baseline, in total time: bild a 0.50x, bild b 0.50x, bild c 0.50x, bild d 0.50x,"
+        " bild e 0.50x, bild f 0.50x and 2 more",
+    ]

@@ -73,7 +73,7 @@ def test_the_oracle_is_drawn_against_the_share_of_tokens_that_it_replaced(tmp_pa
     line = _layer(spec, "line")
     assert line["encoding"] == {"order": {"field": "share"}, "detail": {"field": "pair"}}
     drawn = charts.svg(spec)
-    for words in ("below=0.5", "tokens chosen by the large model (oracle: replaced), %", "vanilla 100.00"):
+    for words in ("below=0.5", "tokens chosen by the large model, %", "vanilla 100.00"):
         assert words in drawn
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from bild_bench.decoding.records import TraceStep
 from bild_bench.errors import UsageError
+from bild_bench.measure.intervals import Estimate
 from bild_bench.report.collect import Collected
 from bild_bench.report.page import page_data, render_page, write_page
 from bild_bench.report.page_data import json_values
@@ -110,14 +111,60 @@ def test_every_point_has_its_figures_command_and_text(page: str) -> None:
 
 def test_plots_are_there_and_corrections_of_points_that_have_two_authors(page: str) -> None:
     [group] = data_of(page)["groups"]
-    assert group["charts"]["pareto"]["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
-    assert group["charts"]["heatmaps"] is not None
+    front = group["charts"]["front"]
+    assert [view["name"] for view in front["views"]] == ["difference", "quality"]
+    for size, width in (("wide", 990), ("narrow", 286)):
+        drawn = front["views"][0][size]
+        assert drawn["spec"]["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+        assert drawn["spec"]["width"] == width
+        assert set(drawn["places"]) == set(front["rows"]) == {point["point"] for point in POINTS}
+        assert "data" not in drawn["spec"]
+    assert group["charts"]["oracle"] is None
+    assert list(group["charts"]["heatmaps"]) == ["wide", "narrow"]
     assert list(group["corrections"]) == [point["point"] for point in POINTS[1:]]
     assert group["corrections"]["bild fb=0.3 rb=1.0"]["pairs"][0] == {
         "draft": " dog",
         "replacement": " cat",
         "count": 4,
     }
+
+
+def test_the_headline_has_its_interval_and_what_is_no_reason_for_doubt_is_a_note(tmp_path: Path) -> None:
+    collected = made_collected(tmp_path)
+    [group] = collected.groups
+    slow = [
+        replace(entry, summary=replace(entry.summary, speedup_total=Estimate(0.8, 0.7, 0.9)))
+        if entry.label.endswith("rb=2.0")
+        else entry
+        for entry in group.entries
+    ]
+    [shown] = page_data(replace(collected, groups=(replace(group, entries=tuple(slow)),)), max_drops=(50,))["groups"]
+    [answer] = shown["answers"]
+    speed = group.entries[-1].summary.speedup_decoding
+    assert speed is not None
+    # Every text is as much faster as the others: made so that point n takes 0.3 s / (1 + n / 10) against 1.5 s.
+    assert (answer["label"], answer["figure"]) == ("bild fb=0.6 rb=2.0", "7.00×")
+    assert answer["interval"] == (f"{speed.low:.2f} – {speed.high:.2f}×" if speed.low < speed.high else None)
+    told = "slower than the baseline, in total time: bild fb=0.3 rb=2.0 0.80x, bild fb=0.6 rb=2.0 0.80x"
+    assert told in shown["notes"]
+    assert not any("slower than" in warning for warning in shown["warnings"])
+    assert any("fewer than 30 texts (4)" in warning for warning in shown["warnings"])
+
+
+def test_names_have_no_control_character_and_a_half_pair_can_be_written(tmp_path: Path) -> None:
+    collected = made_collected(tmp_path)
+    [group] = collected.groups
+    odd = Path("out\udcff\x1b  x")
+    entries = tuple(replace(entry, member=replace(entry.member, directory=odd)) for entry in group.entries)
+    members = (replace(group.members[0], directory=odd),)
+    data = page_data(replace(collected, groups=(replace(group, entries=entries, members=members),)))
+    [experiment] = data["groups"][0]["records"]["experiments"]
+    assert experiment["directory"] == "out\\udcff\\x1b  x"
+    # What a text holds is its own, even half of a pair.
+    data["groups"][0]["texts"]["pieces"].append("\ud83d")
+    page = render_page(data)
+    assert page.encode()
+    assert data_of(page)["groups"][0]["texts"]["pieces"][-1] == "\ud83d"
 
 
 def test_without_pieces_the_output_is_shown_whole(tmp_path: Path) -> None:

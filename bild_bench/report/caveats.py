@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bild_bench.decoding.early_exit import UNTRAINED, untrained_exit
 from bild_bench.measure.answered import answered_rows, empty_outputs
 from bild_bench.measure.scripts import script_warning
+from bild_bench.report.point_problems import doubts, slower
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,12 +17,16 @@ if TYPE_CHECKING:
     from bild_bench.results import Experiment
     from bild_bench.schema import RunRecord
 
-_LENGTH_TOLERANCE = 0.05
 _FEW_TEXTS = 30
 
 
 def caveats(experiment: Experiment, points: Sequence[PointSummary]) -> list[str]:
-    """The experiment's warnings, then each point's, in the run's order."""
+    """Every reason for doubt, then what is merely to be noted of the points."""
+    return [*reasons_for_doubt(experiment, points), *slower(points)]
+
+
+def reasons_for_doubt(experiment: Experiment, points: Sequence[PointSummary]) -> list[str]:
+    """The experiment's warnings, then its points', those of one kind in one line."""
     run, samples = experiment.run, experiment.samples
     there = samples["text_id"].nunique()
     # As the table counts them: the texts that figures rest on.
@@ -46,12 +51,7 @@ def caveats(experiment: Experiment, points: Sequence[PointSummary]) -> list[str]
     ok = samples[samples["status"] == "ok"]
     found += _of_references(run, ok)
     empty = empty_outputs(ok)["point_id"].value_counts()
-    for point in points:
-        problems = _of_point(point, failed)
-        outputs = int(empty.get(point.point_id, 0))
-        if outputs:
-            problems.append(f"{outputs} of its outputs {'is' if outputs == 1 else 'are'} empty")
-        found += [f"{point.point}: {problem}" for problem in problems]
+    found += doubts(points, failed, {str(name): int(count) for name, count in empty.items()})
     return found
 
 
@@ -88,24 +88,4 @@ def _of_run(run: RunRecord) -> list[str]:
         found.append(f"source and references are the same column ({column}): scores mean nothing")
     if run.configuration.get("warmup") == 0:
         found.append("no warm-up (--warmup 0): first calls, which are slower, are timed")
-    return found
-
-
-def _of_point(point: PointSummary, failed: pd.DataFrame) -> list[str]:
-    found = []
-    if point.errors:
-        first = failed.loc[failed["point_id"] == point.point_id, "error"].iloc[0]
-        found.append(f"{point.errors} failed and are left out of every figure (the first: {first})")
-    if point.diverged_texts and point.divergence_margin_max is not None:
-        found.append(
-            f"claims the baseline's tokens, yet {point.diverged_texts} of {point.texts} texts have others: largest"
-            f" margin {point.divergence_margin_max:.2g} logits (rounding breaks ties; more than that is a fault)"
-        )
-    if point.hit_limit is not None and point.hit_limit > 0:
-        found.append(f"{point.hit_limit} of the outputs ended at the length limit")
-    if point.length_ratio is not None and abs(point.length_ratio - 1) > _LENGTH_TOLERANCE:
-        found.append(f"outputs are {point.length_ratio:.2f} times as long as the baseline's: compare per token")
-    if point.speedup_total is not None and point.speedup_total.high < 1:
-        total = point.speedup_total
-        found.append(f"slower than the baseline: {total.value:.2f}x, interval {total.low:.2f} to {total.high:.2f}")
     return found

@@ -12,8 +12,9 @@ from bild_bench.report.chart_rows import Range, Row, inside
 
 # A reference further from the points than this share of their spread is named in words: it would flatten the plot.
 _REACH = 0.5
-# Pixels that a letter of a subtitle takes, and what stands left and right of the plotting area.
-_LETTER, _BESIDE = 5.9, 50
+# Pixels that a letter of a subtitle and of a title takes, and what stands beside the plotting area: the axis, and above
+# it the plot's menu.
+_LETTER, _TITLE_LETTER, _AXIS, _MENU = 5.7, 8.4, 50, 24
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,25 @@ class Size:
         """How many are wanted on either axis."""
         return (4, 5) if self.narrow else (7, 6)
 
+    def title(self, text: str) -> str | list[str]:
+        """A title as lines that fit."""
+        return _wrapped(text, (self.width + _AXIS - _MENU) / _TITLE_LETTER) if self.narrow else text
+
     def lines(self, texts: Sequence[str]) -> list[str]:
         """Texts of a subtitle as lines that fit."""
         if not self.narrow:
             return list(texts)
-        letters = int((self.width + _BESIDE) / _LETTER)
-        return [line for text in texts for line in wrap(text, letters)]
+        return [line for text in texts for line in _wrapped(text, (self.width + _AXIS) / _LETTER)]
 
 
 FILE = Size(620, 380)
 WIDE = Size(990, 470)
 NARROW = Size(286, 320, narrow=True)
+
+
+def _wrapped(text: str, letters: float) -> list[str]:
+    """Lines broken between words, and between the parts of a score's signature."""
+    return [line.replace("| ", "|") for line in wrap(text.replace("|", "| "), int(letters))]
 
 
 def span(values: Sequence[float]) -> Range:

@@ -24,7 +24,7 @@ _STYLES = {
     "calm": ("#009E73", "triangle-up"),
     "bild-early-exit": ("#CC79A7", "diamond"),
     "small": ("#8A8F98", "triangle-down"),
-    "vanilla": ("#8A8F98", "cross"),
+    "vanilla": ("#6B7280", "cross"),
     "oracle": ("#E69F00", _X),
 }
 _OTHER = ("#56B4E9", "triangle-right")
@@ -106,9 +106,10 @@ def front_line() -> Spec:
 def marks(rows: list[Row], columns: int) -> Spec:
     """Every point; those on the front are large and outlined. The legend has so many columns."""
     legend = {"title": None, "orient": "top", "direction": "horizontal", "offset": 6, "symbolOpacity": 1}
-    legend |= {"symbolStrokeWidth": 0, "columns": columns}
+    legend |= {"symbolStrokeWidth": 0, "columns": columns, "columnPadding": 14}
     tooltip = [{"field": name, "title": title} for name, title in (*_TOOLTIP, ("speedup_text", "decoding"))]
     rates = (*_RATES, *_MORE_RATES)
+    sizes = [{"test": "datum.front", "value": 150}, {"test": "datum.baseline", "value": 120}]
     tooltip += [{"field": name, "title": title, "format": pattern} for name, title, pattern in rates]
     return {
         "params": [{"name": "pick", "select": {"type": "point", "fields": ["method"]}, "bind": "legend"}],
@@ -116,7 +117,7 @@ def marks(rows: list[Row], columns: int) -> Spec:
         "encoding": {
             "color": {"field": "method", "type": "nominal", "scale": _styles(rows, 0), "legend": legend},
             "shape": {"field": "method", "type": "nominal", "scale": _styles(rows, 1), "legend": legend},
-            "size": {"condition": {"test": "datum.front", "value": 150}, "value": 75},
+            "size": {"condition": sizes, "value": 75},
             "stroke": {"condition": {"test": "datum.front", "value": INK}, "value": GROUND},
             "strokeWidth": {"condition": {"test": "datum.front", "value": 1.8}, "value": 0.7},
             "opacity": {"condition": {"param": "pick", "value": 1}, "value": 0.08},

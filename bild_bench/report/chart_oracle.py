@@ -12,7 +12,7 @@ from bild_bench.report.paper import metric_name
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _SAYS = (
     "line: the oracle, which replaces a token of the small model where the large one finds it too unlikely",
-    "other marks: how many tokens the large model chose there",
+    "other marks: how many tokens the large model chose with the other methods",
 )
 
 
@@ -55,14 +55,14 @@ def oracle(group: Group, view: View = SCORE, size: Size = FILE) -> Spec | None:
     return {
         "$schema": _SCHEMA,
         "title": {
-            "text": size.lines([group.title]) if size.narrow else group.title,
+            "text": size.title(group.title),
             "subtitle": size.lines(titles),
         },
         "width": size.width,
         "height": size.height,
         "data": {"values": rows},
         "encoding": {
-            "x": axis("share", x_range, size.ticks[0], "tokens chosen by the large model (oracle: replaced), %"),
+            "x": axis("share", x_range, size.ticks[0], "tokens chosen by the large model, %"),
             "y": axis(view.field, y_range, size.ticks[1], view.title(group.run.metric)),
         },
         "layer": _layers(rows, lines, view, size),

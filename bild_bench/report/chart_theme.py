@@ -22,13 +22,14 @@ def themed(spec: Mapping[str, Any], *, dark: bool = False, narrow: bool = False)
     axis = {"labelColor": soft, "titleColor": ink, "gridColor": grid, "tickColor": grid, "domainColor": grid}
     sizes = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": 500, "titlePadding": 12, "labelPadding": 6}
     title = {"color": ink, "subtitleColor": soft, "fontSize": 17, "subtitleFontSize": 12, "subtitleLineHeight": 17}
+    frame = "bounds" if narrow else "group"
     if narrow:
         sizes |= {"titlePadding": 8, "labelPadding": 4}
         title |= {"fontSize": 14, "subtitleFontSize": 11, "subtitleLineHeight": 15}
     config = {
         "font": font,
         "axis": {**axis, **sizes},
-        "title": {**title, "anchor": "start", "offset": 18, "fontWeight": 600, "subtitlePadding": 7, "frame": "group"},
+        "title": {**title, "anchor": "start", "offset": 18, "fontWeight": 600, "subtitlePadding": 7, "frame": frame},
         "legend": {"labelColor": ink, "titleColor": soft, "labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90},
         "view": {"stroke": None},
         "text": {"color": ink},

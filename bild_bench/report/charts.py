@@ -82,7 +82,7 @@ def pareto(group: Group, view: View = SCORE, size: Size = FILE) -> Spec:
     return {
         "$schema": _SCHEMA,
         "title": {
-            "text": size.lines([group.title]) if size.narrow else group.title,
+            "text": size.title(group.title),
             "subtitle": size.lines(_subtitle(group, points, (x_range, y_range), published, view)),
         },
         "width": size.width,

@@ -33,7 +33,8 @@ class Corrections:
     texts: with a trace. tokens: in the final texts, by quarter of their own text. rollbacks: cuts, by the quarter of
     the first token cut. handovers: tokens that the large model generated without a cut, likewise.
     word_starts, continuations: first tokens cut that begin a word, or go on with one (a full stop after a word goes on
-    with it); None without pieces. pairs: the most frequent first, ties in the order of first occurrence.
+    with it); None without pieces. pairs: the most frequent first, ties in the order of first occurrence. single_pairs:
+    how many of all pairs occur once.
     discarded: drafts cut. drafted_twice: of these, those that the small model put at the same place again later on.
     """
 
@@ -44,6 +45,7 @@ class Corrections:
     word_starts: int | None
     continuations: int | None
     pairs: tuple[Pair, ...]
+    single_pairs: int
     discarded: int
     drafted_twice: int
 
@@ -129,6 +131,7 @@ class _Counts:
             word_starts=self.starts[1] if self.named else None,
             continuations=self.starts[0] if self.named else None,
             pairs=tuple(Pair(*names, count) for names, count in self.pairs.most_common(most)),
+            single_pairs=sum(count == 1 for count in self.pairs.values()),
             discarded=self.discarded,
             drafted_twice=self.twice,
         )

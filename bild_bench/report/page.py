@@ -23,7 +23,7 @@ from bild_bench.report.page_data import group_data
 if TYPE_CHECKING:
     from bild_bench.report.collect import Collected
 
-_SCRIPTS = ("elements.js", "plots.js", "points.js", "texts.js", "corrections.js", "record.js", "page.js")
+_SCRIPTS = ("elements.js", "tips.js", "plots.js", "points.js", "texts.js", "corrections.js", "record.js", "page.js")
 
 # Mail servers and slides tools take 6 MB; plots, tables and the drawing library are about 1.5 of it.
 _BYTES_FOR_TEXTS = 4_000_000
@@ -90,6 +90,8 @@ def render_page(data: dict[str, Any]) -> str:
     )
     # In a script element only "<" can end it or start a comment; JSON reads \u003c as the same character.
     inlined = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    # A half of a surrogate pair cannot be written in UTF-8.
+    inlined = re.sub(r"[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", inlined)
     parts = {"policy": policy, "style": style, "library": library, "data": inlined, "script": script}
     # One pass, so that nothing inside a part is taken for a place to fill.
     return re.sub(r"%%(\w+)%%", lambda place: parts[place[1]], _asset("page.html"))

@@ -8,11 +8,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bild_bench.errors import DataError
+from bild_bench.printable import visible_values
 from bild_bench.report import charts
 from bild_bench.report.answers import answers, sample_reader
-from bild_bench.report.cautions import cautions
+from bild_bench.report.cautions import Cautions, sorted_cautions
 from bild_bench.report.corrections import corrections
 from bild_bench.report.export import beaten
+from bild_bench.report.page_charts import page_charts
 from bild_bench.report.page_record import records
 from bild_bench.report.page_texts import texts_of
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 # Two sweeps of thirty points: a page with more is read by its table and plot.
 _MOST_DRILLED = 60
-_PLOT_WIDTH, _PLOT_HEIGHT = 990, 470
 _FIGURES = (
     *("ms_per_token", "fallback_pct", "rollback_pct", "large_share_pct", "length_ratio", "identical_pct"),
     *("small_calls", "large_calls", "texts", "tokens_per_second", "acceptance_pct", "mean_accepted_length"),
@@ -43,19 +44,20 @@ def group_data(group: Group, *, bytes_for_texts: int, **questions: Any) -> dict[
         bytes_for_texts: most that the traces of its texts may take as JSON.
 
     Returns:
-        title, heading; facts: [name, value] pairs; points: one per row of the table; charts: Vega-Lite specifications;
-        texts: see `page_texts.texts_of`; corrections: label -> figures; records: see `page_record.records`; answers;
-        warnings, damaged samples among them.
+        title, heading; facts: [name, value] pairs; points: one per row of the table; charts: see `page_charts`; texts:
+        see `page_texts.texts_of`; corrections: label -> figures; records: see `page_record.records`; answers; warnings,
+        damaged samples among them; notes: what is to be known of the points.
     """
     samples = sample_reader()
-    found_answers, warnings = _conclusions(group, samples, questions)
+    found_answers, cautions = _conclusions(group, samples, questions)
     drilled = _drilled(group)
     rows, lost = _rows(drilled, samples, group.text_ids)
     found = {label: corrections(frame) for label, frame in rows.items()}
-    warnings += lost
+    notes = cautions.notes
     if len(drilled) < len(group.entries):
-        warnings.append(f"texts and corrections are shown of {len(drilled)} of {len(group.entries)} points")
-    return dict(
+        notes = [*notes, f"texts and corrections are shown of {len(drilled)} of {len(group.entries)} points"]
+    texts = texts_of(rows, group.text_ids, most_bytes=bytes_for_texts)
+    shown = visible_values(
         json_values(
             {
                 "title": group.title,
@@ -63,15 +65,17 @@ def group_data(group: Group, *, bytes_for_texts: int, **questions: Any) -> dict[
                 "metric": charts.metric_name(group.run.metric),
                 "facts": _facts(group),
                 "points": [_point(entry) for entry in group.entries],
-                "charts": _charts(group),
-                "texts": texts_of(rows, group.text_ids, most_bytes=bytes_for_texts),
+                "charts": page_charts(group),
                 "corrections": {label: asdict(figures) for label, figures in found.items() if figures is not None},
                 "records": records(group),
                 "answers": found_answers,
-                "warnings": warnings,
+                "warnings": cautions.warnings + lost,
+                "notes": notes,
             }
         )
     )
+    # What a text holds is the text's own.
+    return {**shown, "texts": json_values(texts)}
 
 
 def json_values(value: Any) -> Any:
@@ -85,23 +89,13 @@ def json_values(value: Any) -> Any:
     return value
 
 
-def _charts(group: Group) -> dict[str, Any]:
-    """The plots' specifications; "heatmaps" is None without a grid of thresholds."""
-    maps = charts.heatmaps(group)
-    front = charts.pareto(group)
-    below = [group.title, *front["title"]["subtitle"]]
-    # On the page the section has the group's title; a plot that is saved from it needs both.
-    title = {"text": f"{charts.metric_name(group.run.metric)} against decoding speed-up", "subtitle": below}
-    front |= {"title": title, "width": _PLOT_WIDTH, "height": _PLOT_HEIGHT}
-    return {"pareto": charts.themed(front), "heatmaps": None if maps is None else charts.themed(maps)}
-
-
-def _conclusions(group: Group, samples: Samples, questions: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Answers and warnings; figures read from the summary stay, even if samples are damaged."""
+def _conclusions(group: Group, samples: Samples, questions: dict[str, Any]) -> tuple[list[dict[str, Any]], Cautions]:
+    """Answers, warnings and notes; figures read from the summary stay, even if samples are damaged."""
     try:
-        return [_answer(answer) for answer in answers(group, samples=samples, **questions)], cautions(group, samples)
+        found = [_answer(answer) for answer in answers(group, samples=samples, **questions)]
+        return found, sorted_cautions(group, samples)
     except DataError as error:
-        return [], [f"neither answers nor further warnings: {error}"]
+        return [], Cautions([f"neither answers nor further warnings: {error}"], [])
 
 
 def _drilled(group: Group) -> list[Entry]:
@@ -156,9 +150,9 @@ def _point(entry: Entry) -> dict[str, Any]:
 
 def _answer(answer: Answer) -> dict[str, Any]:
     """A card: the question, the figure, the point, and what stands behind it."""
-    entry = answer.entry
+    entry, asked = answer.entry, {"question": answer.question}
     if entry is None:
-        return {"question": answer.question, "figure": "none", "label": None, "notes": ["No point does that."]}
+        return {**asked, "figure": "none", "interval": None, "label": None, "notes": ["No point does that."]}
     notes = []
     if entry.quality is not None:
         metric = charts.metric_name(entry.member.run.metric)
@@ -175,7 +169,10 @@ def _answer(answer: Answer) -> dict[str, Any]:
     if answer.in_sample:
         notes.append("In-sample: chosen on the texts it is shown on.")
     figure = "–" if entry.speedup is None else f"{entry.speedup:.2f}×"
-    return {"question": answer.question, "figure": figure, "label": entry.label, "notes": notes}
+    speed = entry.summary.speedup_decoding
+    # One text has no interval, and the baseline's speed-up over itself no width.
+    interval = f"{speed.low:.2f} – {speed.high:.2f}×" if speed is not None and speed.low < speed.high else None
+    return {**asked, "figure": figure, "interval": interval, "label": entry.label, "notes": notes}
 
 
 def _against(significance: Significance | None) -> str:

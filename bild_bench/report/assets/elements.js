@@ -26,5 +26,5 @@ function plural(count, noun) {
 }
 
 function percent(part, whole) {
-  return whole ? `${((100 * part) / whole).toFixed(1)} %` : UNKNOWN;
+  return whole ? `${((100 * part) / whole).toFixed(1)}\u00a0%` : UNKNOWN;
 }

@@ -1,4 +1,16 @@
 // The sortable table of points.
+const signed = (value, digits) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(digits)}`;
+
+function difference(digits) {
+  return (estimate) => {
+    if (!estimate) return [UNKNOWN];
+    const [value, low, high] = estimate;
+    const shown = [signed(value, digits)];
+    if (low < high) shown.push(make("small", {}, `${signed(low, digits)} to ${signed(high, digits)}`));
+    return shown;
+  };
+}
+
 function interval(digits, unit = "") {
   return (estimate) => {
     if (!estimate) return [UNKNOWN];
@@ -15,7 +27,7 @@ const first = (estimate) => (estimate ? estimate[0] : null);
 function columns(metric) {
   return [
     ["quality", metric, interval(2), first, "95 % interval over texts"],
-    ["quality_difference", "vs vanilla", interval(2), first, "quality minus the baseline's on the same texts"],
+    ["quality_difference", "vs vanilla", difference(2), first, "quality minus the baseline's on the same texts"],
     ["speedup_decoding", "Decoding speed‑up", interval(2, "×"), first, "paired with the baseline, encoders left out"],
     ["speedup_total", "Total speed‑up", interval(2, "×"), first, "paired with the baseline, encoders included"],
     ["ms_per_token", "ms / token", figure(2), null, "decoding only"],

@@ -74,7 +74,11 @@ function outputPanel(group, output, base) {
   const head = make("header", {}, make("h4", {}, output.label), make("p", { class: "note" }, facts.join(" · ")));
   const written = make("p", { class: "written" });
   if (output.error) written.append(make("span", { class: "failed" }, `failed: ${output.error}`));
-  else if (output.trace) written.append(...tokens(group.texts.pieces, output.trace));
+  else if (output.trace) {
+    written.append(...tokens(group.texts.pieces, output.trace));
+    written.setAttribute("role", "group");
+    written.setAttribute("aria-label", `${output.label}, token by token`);
+  }
   else written.append(output.text);
   return make("article", { class: "output", "data-label": output.label }, head, written);
 }
@@ -84,7 +88,7 @@ function tokens(pieces, trace) {
     const kind = trace.kinds[place];
     const text = pieces[piece];
     const body = text.trimStart();
-    const token = make("span", { class: `token ${KINDS[kind]}${SPECIAL.test(body) ? " special" : ""}`, "data-hint": hint(kind, trace.probs[place], trace.nlls[place]) }, body || "␣");
+    const token = make("span", { class: `token ${KINDS[kind]}${SPECIAL.test(body) ? " special" : ""}`, tabindex: place ? -1 : 0, "data-hint": hint(kind, trace.probs[place], trace.nlls[place]) }, body || "␣");
     // The space before a word stays outside, so that neither tint nor line runs through it.
     return body.length < text.length ? [text.slice(0, text.length - body.length), token] : [token];
   });
