@@ -8,7 +8,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from bild_bench.printable import one_line
+from bild_bench.printable import cut, one_line, shown
+
+# Characters of what is wrong: a list of allowed names fits, a library's whole message need not.
+_PROBLEM = 1500
 
 
 class BildBenchError(Exception):
@@ -26,8 +29,8 @@ class BildBenchError(Exception):
     def __init__(self, field: str, value: object, problem: str, fix: str) -> None:
         self.field, self.value, self.problem, self.fix = field, value, problem, fix
         # An option without a value was left out; in data, None is what was found.
-        shown = "not given" if value is None and field.startswith("--") else _shorten(value)
-        super().__init__(one_line(f"{field}: {shown}: {problem}; {fix}"))
+        found = "not given" if value is None and field.startswith("--") else shown(value)
+        super().__init__(one_line(f"{cut(field)}: {found}: {cut(problem, _PROBLEM)}; {fix}"))
 
 
 class UsageError(BildBenchError):
@@ -53,11 +56,6 @@ def unknown_name(field: str, value: object, known: Iterable[str]) -> UsageError:
     names = sorted(known)
     begun = [name for name in names if value and name.startswith(str(value))]
     # A beginning that fits one name alone is meant, however much is missing.
-    close = begun if len(begun) == 1 else difflib.get_close_matches(str(value), names, n=1)
+    close = begun if len(begun) == 1 else difflib.get_close_matches(str(value)[:100], names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else "choose one of them"
     return UsageError(field, value, f"not known (allowed: {', '.join(names)})", hint)
-
-
-def _shorten(value: object, width: int = 300) -> str:
-    text = repr(value)
-    return text if len(text) <= width else text[: width - 1] + "…"

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import yaml
-
 from bild_bench.errors import DataError, unknown_name
-
-_NULL = "tag:yaml.org,2002:null"
-
-
-class _AsTyped(yaml.SafeLoader):
-    """A safe loader that leaves every value the text that it is: YAML takes 3:10 for 190 (base 60), and 010 for 8."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own attribute
-        first: [(tag, pattern) for tag, pattern in known if tag == _NULL]
-        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+from bild_bench.yaml_files import read_yaml
 
 
 def read_experiment_file(path: Path, known: Iterable[str]) -> dict[str, str]:
@@ -34,11 +22,7 @@ def read_experiment_file(path: Path, known: Iterable[str]) -> dict[str, str]:
         DataError: the file is missing, or no mapping of options.
         UsageError: an option that the command does not have.
     """
-    try:
-        content = _AsTyped(path.read_text(encoding="utf-8")).get_single_data()
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise DataError("--config", str(path), f"cannot be read as YAML ({reason})", "correct the file") from error
+    content = read_yaml(path, "--config", "correct the file", as_typed=True)
     if not isinstance(content, dict):
         raise DataError(
             "--config", str(path), "must be a mapping of options", "write lines such as alpha-fb: 0.3:0.9:0.1"

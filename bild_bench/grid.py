@@ -14,6 +14,8 @@ from bild_bench.errors import UsageError
 from bild_bench.plan import Point, make_point, meaningless
 
 _MOST_VALUES = 1000
+# Every text is decoded at every point.
+MOST_POINTS = 10_000
 
 
 def parse_numbers(option: str, text: str, whole: bool) -> list[float] | list[int]:
@@ -57,18 +59,29 @@ def expand(modes: Sequence[str], values: Mapping[str, Sequence[Any]]) -> list[Po
         values: setting -> values to try; a setting that a method does not know is left out for it.
 
     Raises:
-        UsageError: a setting that none of the modes knows, no such mode, or a value out of range.
+        UsageError: a setting that none of the modes knows, no such mode, a value out of range, or too many points.
     """
     known = {mode: [field.name for field in fields(find_method(mode).settings)] for mode in modes}
     for name, tried in values.items():
         if not any(name in names for names in known.values()):
             raise meaningless(name, tried[0] if len(tried) == 1 else list(tried), ",".join(modes))
+    owned = {mode: {name: values[name] for name in names if name in values} for mode, names in known.items()}
+    _check_number(owned)
     points = []
-    for mode, names in known.items():
-        own = {name: values[name] for name in names if name in values}
+    for mode, own in owned.items():
         for combination in itertools.product(*own.values()):
             points.append(make_point(mode, dict(zip(own, combination, strict=True))))
     return list(dict.fromkeys(points))
+
+
+def _check_number(owned: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+    """Counted before any point is made: a few ranges multiply to more than a machine can hold."""
+    count = sum(math.prod(map(len, own.values())) for own in owned.values())
+    if count > MOST_POINTS:
+        most = max(owned.values(), key=lambda own: math.prod(map(len, own.values())))
+        factors = " x ".join(f"{len(tried):,} of --{name.replace('_', '-')}" for name, tried in most.items())
+        problem = f"so many points from {factors} (allowed: at most {MOST_POINTS:,})"
+        raise UsageError("points", count, problem, "widen a step, or try fewer values")
 
 
 def parse_duration(option: str, text: str) -> float:

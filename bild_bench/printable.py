@@ -7,6 +7,7 @@ library that draws plots, or turns the order of a line round; so none is shown a
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,42 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """The text on one line, with single spaces and no control character."""
     return visible(" ".join(text.split()))
+
+
+def cut(text: str, width: int = 300) -> str:
+    """The text, with an ellipsis in place of what is beyond so many characters."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def shown(value: object, width: int = 300) -> str:
+    """A value as Python spells it, cut to so many characters.
+
+    Nothing is spelled out and cut afterwards: a few lines of YAML aliases stand for gigabytes.
+    """
+    if isinstance(value, str | bytes):
+        return cut(repr(value[:width]), width) if len(value) < width else cut(repr(value[:width]) + "…", width)
+    try:
+        return cut(_SHORT.repr(value), width)
+    # What Python refuses to spell out: a whole number of thousands of digits.
+    except ValueError:
+        return f"a {type(value).__name__} that is too long to be shown"
+
+
+class _Short(reprlib.Repr):
+    """Three levels of lists and mappings, the first items of each; the library's own cuts texts in the middle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxdict = self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = 20
+
+    def repr1(self, x: Any, level: int) -> str:
+        if isinstance(x, Mapping | list | tuple | set | frozenset):
+            return str(super().repr1(x, level))
+        return shown(x) if isinstance(x, str | bytes) else cut(repr(x))
+
+
+_SHORT = _Short()
 
 
 def visible_values(value: Any) -> Any:

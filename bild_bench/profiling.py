@@ -30,6 +30,7 @@ from bild_bench.setup import Announce, Request, Setup, choose, prepare, silent
 
 # Fewer make no steady median; more of them tell nothing new.
 _LEAST_ROUNDS, _MOST_ROUNDS = 9, 100
+_MOST_REPEATS = 1000
 
 Track = Callable[[Iterable[Example], int, int], Iterable[Example]]
 
@@ -63,7 +64,7 @@ def profile(
         UsageError, DataError: before anything is decoded.
         RunError: a model alone, or a point, decoded no text.
     """
-    _check(request, points, repeats)
+    check(request, points, repeats)
     points = with_models_alone(points)
     setup = prepare(request, points, *choose(request, points), announce)
     texts = [example for example in setup.examples.examples if example.source.strip()]
@@ -106,11 +107,18 @@ def with_models_alone(points: Sequence[Point]) -> list[Point]:
     return list(dict.fromkeys([*with_baseline(models), *with_baseline(points)]))
 
 
-def _check(request: Request, points: Sequence[Point], repeats: int) -> None:
+def check(request: Request, points: Sequence[Point], repeats: int) -> None:
+    """All that can be said of a profile before anything is read or written.
+
+    Raises:
+        UsageError: it cannot be.
+    """
     if request.limit == 1:
         raise UsageError("--limit", 1, "leaves no text to predict (allowed: 2 or more)", "raise it")
     if repeats < 1:
         raise UsageError("--repeats", repeats, "must be 1 or more", "leave it out for 3")
+    if repeats > _MOST_REPEATS:
+        raise UsageError("--repeats", repeats, f"must be at most {_MOST_REPEATS:,}", "leave it out for 3")
     for point in points:
         if point.method.opens == "library":
             fix = "leave it out, or measure it with bild-bench run"

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Announce = Callable[[str], None]
 
+# All rows of a text are held until its last one.
+_MOST_DRAWS = 10_000
 _NUMBERS = ("limit", "threads", "seed", "draws", "warmup")
 
 
@@ -101,6 +103,8 @@ class Request:
             raise UsageError("--warmup", self.warmup, "must be 0 or more", "leave it out for 2")
         if self.draws < 1:
             raise UsageError("--draws", self.draws, "must be 1 or more", "leave it out for 1")
+        if self.draws > _MOST_DRAWS:
+            raise UsageError("--draws", self.draws, f"must be at most {_MOST_DRAWS:,} for each text", "ask for fewer")
         if self.draws > 1 and self.sampling is None:
             raise UsageError("--draws", self.draws, "greedy search gives the same text each time", "add --top-p 0.8")
 

@@ -8,6 +8,7 @@ from types import NoneType
 from typing import Any
 
 from bild_bench.errors import DataError, UsageError, unknown_name
+from bild_bench.printable import shown
 
 METRICS = ("bleu", "rougeL", "rougeLsum")
 KINDS = ("translation", "summarization")
@@ -130,12 +131,9 @@ def _task_path(name: str) -> Path:
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
-    import yaml
+    from bild_bench.yaml_files import read_yaml
 
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
-        raise DataError("task file", str(path), f"cannot be read as YAML ({error})", "correct the task file") from error
+    raw = read_yaml(path, "task file", "correct the task file")
     if not isinstance(raw, dict):
         raise DataError("task file", str(path), "must be a mapping of fields", "start from a task file of the package")
     return raw
@@ -188,5 +186,5 @@ def _type_problem(name: str, value: object) -> str | None:
         inner = _VALUE_TYPES[name]
         for key, item in value.items():
             if not isinstance(key, str) or isinstance(item, bool) or not isinstance(item, inner):
-                return f"must map text to {_TYPE_NAMES[inner]}, not {key!r} to {item!r}"
+                return f"must map text to {_TYPE_NAMES[inner]}, not {shown(key)} to {shown(item)}"
     return None

@@ -81,6 +81,7 @@ def profile(
     from bild_bench.cli.console import announce, track
     from bild_bench.grid import expand, parse_words
     from bild_bench.parquet import writing
+    from bild_bench.profiling import check
     from bild_bench.profiling import profile as profiled
     from bild_bench.report.profile_table import with_rates
     from bild_bench.setup import Request
@@ -90,6 +91,7 @@ def profile(
     points = expand(parse_words("--mode", mode), {name: [value] for name, value in settings.items()})
     asked = {field.name: options[field.name] for field in fields(Request) if field.name in options}
     request = Request(**asked, command=shlex.join(["bild-bench", *sys.argv[1:]]))
+    check(request, points, repeats)
     if out is not None:
         # Minutes of measuring must not end at a folder that cannot be made.
         with writing(out):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from bild_bench.errors import DataError, UsageError
 from bild_bench.models.checkpoint import Checkpoint
+from bild_bench.models.config_sizes import wrong_size
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
 
@@ -174,6 +175,10 @@ def require_encoder_decoder(checkpoint: Checkpoint, option: str) -> None:
             f"{what} (allowed: {', '.join(known)})",
             "give a sequence-to-sequence checkpoint",
         )
+    weight_bytes = sum(path.stat().st_size for path in checkpoint.path.glob("*.safetensors"))
+    impossible = wrong_size(config, weight_bytes)
+    if impossible is not None:
+        raise DataError(option, checkpoint.name, impossible, "restore the file")
     try:
         transformers.AutoConfig.from_pretrained(checkpoint.path, local_files_only=True, trust_remote_code=False)
     except Exception as error:

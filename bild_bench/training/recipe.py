@@ -102,7 +102,10 @@ class Recipe:
         _check("dropout", self.dropout, lambda value: 0 <= value < 1, "must be 0 or more and below 1")
         _check_one_of(self, "batch_texts", "batch_tokens")
         _check_one_of(self, "epochs", "steps")
-        batches = (self.steps or 0) * self.accumulate * self.processes
+        shared = self.accumulate * self.processes
+        rule = f"makes {shared:,} batches per step, and at most {MOST_BATCHES:,} are laid out"
+        _check("accumulate", self.accumulate, lambda _: shared <= MOST_BATCHES, rule, "ask for fewer")
+        batches = (self.steps or 0) * shared
         rule = f"makes {batches:,} batches, and at most {MOST_BATCHES:,} are laid out"
         _check("steps", self.steps, lambda _: batches <= MOST_BATCHES, rule, "ask for fewer, and go on from --init")
 

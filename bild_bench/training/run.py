@@ -128,7 +128,7 @@ def _batches(job: Job, parts: Sequence[Learned], pad: int, start_id: int) -> tup
     weighted = [(part.train, part.source.weight) for part in parts]
     rows = training_batches(weighted, size, recipe.epochs, count, recipe.seed)
     # Whole steps only: a last one of fewer batches would leave a process without any.
-    rows = (rows * shared)[: max(shared, len(rows) // shared * shared)]
+    rows = (rows * -(-shared // len(rows)))[: max(shared, len(rows) // shared * shared)]
     texts = [text for part in parts for text in part.train]
     validation = {
         str(number): Batches(part.validation, validation_batches(part.validation, size), pad, start_id)
