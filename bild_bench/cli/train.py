@@ -15,7 +15,9 @@ from bild_bench.cli.options import JsonOption, SeedOption, SourceColumnOption, T
 
 _START = "Model"
 
-ObjectiveOption = Annotated[t.Objective, typer.Option("--objective", rich_help_panel=_START)]
+ObjectiveOption = Annotated[
+    t.Objective, typer.Option("--objective", help="What is trained; see above.", rich_help_panel=_START)
+]
 ExitLayerOption = Annotated[
     int | None,
     typer.Option(
