@@ -64,4 +64,4 @@ def test_only_complete_points_of_the_same_kind_of_search_are_plotted() -> None:
 
 def test_labels_and_metric_names_read_as_in_papers() -> None:
     assert _find(task="wmt14", aligned="yes", setting="no drop").label == "bild aligned, no drop"
-    assert [metric_name(name) for name in ("bleu", "rougeL", "chrf")] == ["BLEU", "ROUGE-L", "chrf"]
+    assert [metric_name(name) for name in ("bleu", "rougeL", "chrf")] == ["BLEU", "ROUGE-L", "chrF2"]
