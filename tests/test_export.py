@@ -112,4 +112,22 @@ def test_an_answer_reads_as_one_line(tmp_path: Path) -> None:
         "quality -0.50 [-1.25, +0.25] against vanilla, p = 0.200; predicted 2.50x, measured 3.00x "
         "(time in small calls 20 %, large calls 70 %, rest 10 %)"
     )
+    # As a busy machine left it: small calls 2 %, large calls 1043 %, rest -945 %.
+    line = say(Answer("fastest", entry, significance, SpeedParts(0.1, 3.0, 2.0, 1043.0, -945.0)))
+    assert line.endswith("p = 0.200; measured 3.00x, not predictable: the machine was busy while calls were timed")
     assert say(Answer("fastest", None, None, None)) == "fastest (in-sample: chosen on these texts): none"
+
+
+@pytest.mark.parametrize(
+    ("parts", "plausible"),
+    [
+        ((20.0, 70.0, 10.0), True),
+        ((30.0, 74.0, -4.0), True),
+        ((30.0, 80.0, -10.0), False),
+        ((2.0, 1043.0, -945.0), False),
+        ((101.0, 0.0, -1.0), False),
+        ((0.0, 0.0, 100.0), True),
+    ],
+)
+def test_parts_that_do_not_add_up_are_no_prediction(parts: tuple[float, float, float], plausible: bool) -> None:
+    assert SpeedParts(2.0, 2.0, *parts).plausible is plausible

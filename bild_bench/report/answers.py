@@ -23,6 +23,11 @@ Samples = Callable[[Member], "pd.DataFrame"]
 _TIE = 1e-9
 
 
+# Calls timed on their own may come out a little slower than within a text.
+_SLACK_PCT = 5.0
+NOT_PREDICTABLE = "not predictable: the machine was busy while calls were timed"
+
+
 @dataclass(frozen=True)
 class SpeedParts:
     """A point's decoding speed-up as the calibrated calls predict it, and where its measured time went.
@@ -37,6 +42,15 @@ class SpeedParts:
     small_pct: float
     large_pct: float
     rest_pct: float
+
+    @property
+    def plausible(self) -> bool:
+        """Whether the calls explain the time: no part of it beyond all of it, and no rest below 0 by more than 5 %.
+
+        Where they do not, other programs had the machine while calls were timed, and nothing is predicted.
+        """
+        parts = (self.small_pct, self.large_pct, self.rest_pct)
+        return max(parts) <= 100 and self.rest_pct >= -_SLACK_PCT
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from bild_bench.printable import one_line, visible
-from bild_bench.report.answers import Answer
+from bild_bench.report.answers import NOT_PREDICTABLE, Answer
 from bild_bench.report.collect import Collected, Entry, Group
 from bild_bench.report.columns import UNKNOWN
 from bild_bench.report.paper import metric_name
@@ -121,8 +121,10 @@ def say(answer: Answer) -> str:
         interval = "" if found.low != found.low else f" [{found.low:+.2f}, {found.high:+.2f}]"
         draw = "" if entry.summary.quality_spread is None else " of the first draw"
         line += f"; quality{draw} {found.difference:+.2f}{interval} against vanilla{p_value}"
-    if answer.parts is not None:
-        parts = answer.parts
+    parts = answer.parts
+    if parts is not None and not parts.plausible:
+        line += f"; measured {parts.measured:.2f}x, {NOT_PREDICTABLE}"
+    elif parts is not None:
         line += (
             f"; predicted {parts.predicted:.2f}x, measured {parts.measured:.2f}x (time in small calls"
             f" {parts.small_pct:.0f} %, large calls {parts.large_pct:.0f} %, rest {parts.rest_pct:.0f} %)"
@@ -213,7 +215,8 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "decoding_speedup": None if answer.entry is None else answer.entry.speedup,
         "runner_up": None if answer.runner_up is None else answer.runner_up.label,
         "significance": None if answer.significance is None else asdict(answer.significance),
-        "speed_parts": None if answer.parts is None else asdict(answer.parts),
+        "speed_parts": None if answer.parts is None or not answer.parts.plausible else asdict(answer.parts),
+        "speed_parts_missing": None if answer.parts is None or answer.parts.plausible else NOT_PREDICTABLE,
     }
 
 

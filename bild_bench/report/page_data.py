@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bild_bench.errors import DataError
 from bild_bench.printable import visible_values
 from bild_bench.report import charts
-from bild_bench.report.answers import answers, sample_reader
+from bild_bench.report.answers import NOT_PREDICTABLE, answers, sample_reader
 from bild_bench.report.cautions import Cautions, sorted_cautions
 from bild_bench.report.corrections import corrections
 from bild_bench.report.export import beaten
@@ -161,7 +161,9 @@ def _answer(answer: Answer) -> dict[str, Any]:
         why = beaten(answer).replace("x decoding", "× decoding")
         notes.append(f"{why[0].upper()}{why[1:]}.")
     parts = answer.parts
-    if parts is not None:
+    if parts is not None and not parts.plausible:
+        notes.append(f"{NOT_PREDICTABLE[0].upper()}{NOT_PREDICTABLE[1:]}.")
+    elif parts is not None:
         notes.append(
             f"Predicted from its calls: {parts.predicted:.2f}×. Its time: {parts.small_pct:.0f} % small model, "
             f"{parts.large_pct:.0f} % large model, {parts.rest_pct:.0f} % the rest.".replace("-", "−")
