@@ -177,6 +177,7 @@ def _check_roles(option: str, roles: Sequence[str], allowed: Sequence[str]) -> N
 
 
 def _check_arguments(pair: object, text: object, sampling: object) -> None:
+    from bild_bench.checks import MOST_CHARACTERS
     from bild_bench.models.pair import Pair
 
     if not isinstance(pair, Pair):
@@ -185,6 +186,9 @@ def _check_arguments(pair: object, text: object, sampling: object) -> None:
         raise UsageError("TEXT", text, "must be a string", "give one text")
     if not text.strip():
         raise UsageError("TEXT", text, "is empty", "give a text to decode")
+    if len(text) > MOST_CHARACTERS:
+        problem = f"has {len(text):,} characters (allowed: {MOST_CHARACTERS:,})"
+        raise UsageError("TEXT", text, problem, "give a shorter one: models read some hundred tokens")
     if sampling is not None and not isinstance(sampling, Sampling):
         fix = "give bild_bench.decoding.picking.Sampling(top_p=0.8), or None for greedy search"
         raise UsageError("sampling", sampling, "must be a Sampling or None", fix)

@@ -11,6 +11,8 @@ from bild_bench.measure.machine import usable_cores
 
 # The resampling of the report takes no larger seeds.
 _LARGEST_SEED = 2**32 - 1
+# Of one text: a very long book has some millions.
+MOST_CHARACTERS = 10_000_000
 _ADDRESS = r"(?i)(s3|gs|gcs|az|abfss?|hdfs|hf|https?|ftp|ssh|file)://"
 # More threads than a few a core only wait for one another, and thousands of them make libraries abort.
 _THREADS_A_CORE = 4

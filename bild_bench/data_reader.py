@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bild_bench.checks import MOST_CHARACTERS
 from bild_bench.data_forms import form_of, is_text_form
 from bild_bench.data_tables import table_rows
 from bild_bench.data_text import text_rows
@@ -41,7 +42,7 @@ def read_pairs(files: tuple[Path, ...], columns: Columns) -> Iterator[Pair]:
 
     Raises:
         DataError: a damaged file, a column that no row has, a value that is neither text nor null, half a character (a
-            lone surrogate), or no rows. A fault is told when its row is reached.
+            lone surrogate), a text of more than `MOST_CHARACTERS`, or no rows. A fault is told when its row is reached.
     """
     rows = _cells(files, columns)
     index = -1
@@ -50,6 +51,7 @@ def read_pairs(files: tuple[Path, ...], columns: Columns) -> Iterator[Pair]:
             raise _not_text(columns.source, index, source)
         references = tuple(_references(target, columns.target, index))
         for column, texts in ((columns.source, [source or ""]), (columns.target, references)):
+            _require_no_giant(column, index, texts)
             _require_whole_characters(column, index, texts)
         yield source, references
     if index < 0:
@@ -83,6 +85,14 @@ def _require_whole_characters(column: str, index: int, texts: Iterable[str]) -> 
         except UnicodeEncodeError as error:
             problem = f"row {index} (counted from 0) holds half a character ({text[error.start]!a}, a lone surrogate)"
             raise DataError(f"column {column}", text, problem, "correct the file") from error
+
+
+def _require_no_giant(column: str, index: int, texts: Iterable[str]) -> None:
+    """A hundred million characters take 14 GB to tokenise, of which a model would read some hundred tokens."""
+    for text in texts:
+        if len(text) > MOST_CHARACTERS:
+            problem = f"row {index} (counted from 0) has {len(text):,} characters (allowed: {MOST_CHARACTERS:,})"
+            raise DataError(f"column {column}", text, problem, "take the row out, or split its text")
 
 
 def _not_text(column: str, index: int, value: object) -> DataError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -15,7 +16,7 @@ from bild_bench.tasks import load_task
 from bild_bench.training.recipe import Recipe
 from tests.checkpoints import save_t5
 from tests.command_line import call
-from tests.made_data import text
+from tests.made_data import jsonl, text
 
 THOUSAND = "1:1000"
 IWSLT = ("--task", "iwslt17")
@@ -145,3 +146,25 @@ def test_so_is_an_experiment_file(content: str, line: str, tmp_path: Path) -> No
     file = text(tmp_path / "grid.yaml", content)
     ended = call("sweep", "--config", file)
     assert (ended.code, ended.out, ended.err) == (3, "", f"error: --config: '{file}': {line}\n")
+
+
+def test_a_text_that_would_take_all_memory_is_refused_by_its_row(tmp_path: Path) -> None:
+    giant = "word " * 2_000_001
+    data = jsonl(tmp_path / "texts.jsonl", [{"source": "a", "target": "b"}, {"source": giant, "target": "b"}])
+    ended = call("run", "--task", "custom", "--data", data, "--out", tmp_path / "out")
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.startswith("error: column source: 'word word ")
+    assert ended.err.endswith(
+        "…: row 1 (counted from 0) has 10,000,005 characters (allowed: 10,000,000);"
+        " take the row out, or split its text\n"
+    )
+    assert len(ended.err) < 500
+
+
+def test_so_is_a_giant_on_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("word " * 2_000_001))
+    ended = call("generate", "-")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.last_remark.endswith(
+        "has 10,000,005 characters (allowed: 10,000,000); give a shorter one: models read some hundred tokens"
+    )
