@@ -58,17 +58,21 @@ def _check_by_cores(option: str, count: int, fix: str) -> None:
         )
 
 
-def folder(option: str, value: str | Path) -> Path:
+def folder(option: str, value: str | Path, kind: str = "directory") -> Path:
     """A path with a leading ~ written out: a shell leaves it alone in --out=~/runs.
+
+    Args:
+        option: what names it, for errors.
+        kind: "directory" or "file".
 
     Raises:
         UsageError: it is empty, or the user that it names has no home.
     """
     if str(value) == "":
-        raise UsageError(option, "", "is empty", "give a directory, or leave it out")
+        raise UsageError(option, "", "is empty", f"give a {kind}, or leave it out")
     # A text alone: a Path has lost one of the two slashes. Other colons are part of a name.
     if isinstance(value, str) and re.match(_ADDRESS, value) and not os.path.lexists(value):
-        raise UsageError(option, value, "is an address, and must be a directory on this machine", "give its path")
+        raise UsageError(option, value, f"is an address, and must be a {kind} on this machine", "give its path")
     try:
         return Path(value).expanduser()
     except RuntimeError as error:

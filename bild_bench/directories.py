@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bild_bench.errors import RunError
 from bild_bench.parquet import writing
+from bild_bench.whole_files import file_name
 
 LOCK = ".lock"
 
@@ -21,7 +22,7 @@ def new_directory(root: Path, name: str) -> Path:
     Raises:
         UsageError: it cannot be made there. RunError: the disk is full.
     """
-    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
+    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{file_name(re.sub(r'[^A-Za-z0-9._-]+', '-', name))}"
     with writing(root):
         root.mkdir(parents=True, exist_ok=True)
         for number in count(1):

@@ -85,7 +85,10 @@ def run_experiment(
     task, choice = choose(request, points)
     if request.extend is not None:
         results.read_run(request.extend)
-    _require_writable(request.results if request.out is None else request.out)
+    if request.out is None:
+        _require_writable(request.results, "results")
+    else:
+        _require_writable(request.out, "--out")
     setup = prepare(request, points, task, choice, announce)
     run = _as_begun(setup, run_record(setup))
     if setup.threads_timed is not None:
@@ -122,9 +125,9 @@ def estimate(request: Request, points: Sequence[Point], announce: Announce = sil
     return texts, seconds * texts
 
 
-def _require_writable(folder: Path) -> None:
+def _require_writable(folder: Path, field: str) -> None:
     """Better now than after the first text; nothing is left behind, since the rest may still be refused."""
-    with writing(folder):
+    with writing(folder, field):
         there = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
         with tempfile.TemporaryFile(dir=there):
             pass
@@ -132,7 +135,7 @@ def _require_writable(folder: Path) -> None:
 
 def _directory(request: Request, run: RunRecord) -> Path:
     if request.out is not None:
-        with writing(request.out):
+        with writing(request.out, "--out"):
             request.out.mkdir(parents=True, exist_ok=True)
         return request.out
     unfinished = results.find_unfinished(request.results, run.experiment_id)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import errno
-import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bild_bench.errors import DataError, RunError, UsageError
+from bild_bench.whole_files import whole_file
 
 _FIELD = "results"
 _MANY_ROWS = 1000
@@ -25,19 +25,9 @@ def save_table(path: Path, table: pa.Table) -> None:
     Raises:
         OSError: as the system says it; see `writing`.
     """
-    # One name a target: what a killed writer left behind is overwritten by the next.
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file:
-            pq.write_table(table, file, write_page_checksum=True)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
-    _sync_directory(path.parent)
+    # Not by its name: the library takes "a:b" for an address.
+    with whole_file(path) as part, part.open("wb") as file:
+        pq.write_table(table, file, write_page_checksum=True)
 
 
 def load_table(path: Path, schema: pa.Schema | None, columns: list[str] | None = None) -> pa.Table:
@@ -93,13 +83,3 @@ def writing(directory: Path, field: str = _FIELD) -> Iterator[None]:
             fix = "free some space and run the same command again: finished texts are kept"
             raise RunError(field, str(directory), problem, fix) from error
         raise UsageError(field, str(directory), problem, "choose a directory that you may write to") from error
-
-
-def _sync_directory(directory: Path) -> None:
-    # A rename is only safe from a power cut once its directory is written; Windows has no such call.
-    if os.name == "posix":
-        handle = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

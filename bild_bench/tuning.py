@@ -23,6 +23,7 @@ from bild_bench.report.significance import Significance, quality_significance
 from bild_bench.report.summary import PointSummary, Summary, summarise
 from bild_bench.setup import Announce, Request, choose, silent
 from bild_bench.tasks import Task
+from bild_bench.whole_files import file_name
 
 # A score printed as equal must not count as lower for a rounding in its last bits.
 _TIE = 1e-9
@@ -198,7 +199,7 @@ def _directory(
     tried = [[point.method.name, asdict(point.settings), point.small] for point in points]
     texts = [asdict(side) for side in sides]
     name = identity(asked=asked, points=tried, max_drops=list(max_drops), texts=texts, code=code_version())
-    return request.results / f"tune-{task.name}-{name}"
+    return request.results / f"tune-{file_name(task.name)}-{name}"
 
 
 def _measure(

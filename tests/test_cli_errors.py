@@ -175,8 +175,7 @@ def test_a_file_where_the_results_should_go_is_one_line(folder: Path, tmp_path: 
     ended = call(*IWSLT.split(), "--out", place)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
-        f"error: results: {str(place)!r}: cannot be written (Not a directory);"
-        " choose a directory that you may write to\n"
+        f"error: --out: {str(place)!r}: cannot be written (Not a directory); choose a directory that you may write to\n"
     )
 
 

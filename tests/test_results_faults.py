@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bild_bench import directories, parquet, results
+from bild_bench import directories, results, whole_files
 from bild_bench.errors import DataError, RunError, UsageError
 from bild_bench.schema import RUN_SCHEMA, run_table
 from tests.made_results import ALL_ROWS, keys, made_run, stored, two_texts
@@ -48,7 +48,7 @@ def test_complete_survives_being_killed_around_each_file(
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(parquet.os, "replace", killing)
+        patch.setattr(whole_files.os, "replace", killing)
         patch.setattr(Path, "unlink", lambda *_, **__: None)  # a killed process does not tidy up
         with pytest.raises(Killed):
             results.complete(directory, made_run())
@@ -82,7 +82,7 @@ def test_a_text_killed_while_it_is_written_is_not_there_and_can_be_written_again
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(parquet.os, "fsync", killing)
+        patch.setattr(whole_files.os, "fsync", killing)
         patch.setattr(Path, "unlink", killing)
         with pytest.raises(Killed):
             results.write_text(directory, "b", texts["b"])
@@ -105,7 +105,7 @@ def test_a_full_disk_names_the_directory_and_loses_no_finished_text(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(parquet.os, "fsync", full)
+        patch.setattr(whole_files.os, "fsync", full)
         with pytest.raises(RunError, match="No space left on device") as caught:
             results.write_text(directory, "b", texts["b"])
     assert str(directory) in str(caught.value)
@@ -115,13 +115,21 @@ def test_a_full_disk_names_the_directory_and_loses_no_finished_text(
     finish_after_crash(directory)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("target", ["samples.parquet", "summary.parquet", "run.parquet"])
-def test_a_disk_that_is_full_at_the_end_loses_nothing(tmp_path: Path, target: str) -> None:
+def test_a_disk_that_is_full_at_the_end_loses_nothing(
+    tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     directory = stored(tmp_path)
-    (directory / f"{target}.part").symlink_to("/dev/full")
-    with pytest.raises(RunError, match="No space left on device"):
-        results.complete(directory, made_run())
+
+    def sync(path: Path) -> None:
+        if path.name == f"{target}.part":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(whole_files, "_sync", sync)
+        with pytest.raises(RunError, match="No space left on device"):
+            results.complete(directory, made_run())
+    assert not list(directory.rglob("*.part"))
     finish_after_crash(directory)
 
 
@@ -144,7 +152,7 @@ def test_no_permission_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.Monk
     def forbidden(*_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(parquet.os, "replace", forbidden)
+    monkeypatch.setattr(whole_files.os, "replace", forbidden)
     with pytest.raises(UsageError, match="Permission denied"):
         results.write_text(directory, "a", two_texts()["a"])
 

@@ -101,7 +101,7 @@ def align(
     job = Job(
         sources,
         chosen.recipe,
-        Path("models") / f"{task.replace(',', '+')}-aligned-{Path(small).name}" if out is None else out,
+        t.default_out(sources, "aligned", Path(small).name) if out is None else out,
         init=small,
         notes=chosen.notes,
         command=shlex.join(["bild-bench", *sys.argv[1:]]),

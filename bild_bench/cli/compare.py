@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bild_bench.checks import folder
+
 
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Results before: an experiment, or a folder of some.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Results after, or of the other machine.")],
+    a: Annotated[
+        Path,
+        typer.Argument(
+            metavar="A", parser=partial(folder, "A"), help="Results before: an experiment, or a folder of some."
+        ),
+    ],
+    b: Annotated[
+        Path, typer.Argument(metavar="B", parser=partial(folder, "B"), help="Results after, or of the other machine.")
+    ],
     fail_on: Annotated[
         str | None,
         typer.Option(

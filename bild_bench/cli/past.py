@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bild_bench.checks import folder
 from bild_bench.printable import one_line
 
 if TYPE_CHECKING:
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
 def list_past(
     directories: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[RESULTS]…", help="Directories of results, searched at any depth. \\[results]"),
+        typer.Argument(
+            metavar="[RESULTS]…",
+            parser=partial(folder, "RESULTS"),
+            help="Directories of results, searched at any depth. \\[results]",
+        ),
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:

@@ -94,7 +94,7 @@ def profile(
     check(request, points, repeats)
     if out is not None:
         # Minutes of measuring must not end at a folder that cannot be made.
-        with writing(out):
+        with writing(out, "--out"):
             out.mkdir(parents=True, exist_ok=True)
     found = with_rates(profiled(request, points, repeats=repeats, announce=announce, track=track))
     if out is not None:
@@ -110,7 +110,7 @@ def _write(out: Path, found: dict[str, Any]) -> None:
     from bild_bench.report.table import strict_values
 
     spec = roofline(found)
-    with writing(out):
+    with writing(out, "--out"):
         (out / "profile.json").write_text(json.dumps(strict_values(found), indent=2) + "\n", encoding="utf-8")
         (out / "roofline.svg").write_text(charts.svg(spec), encoding="utf-8")
         (out / "roofline.png").write_bytes(charts.png(spec))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bild_bench.checks import folder
 from bild_bench.cli import options as o
 from bild_bench.errors import DataError
 
@@ -35,11 +37,31 @@ class Format(StrEnum):
 def report(
     directories: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR]…", help="Directories of results, searched at any depth. \\[results]"),
+        typer.Argument(
+            metavar="[DIR]…",
+            parser=partial(folder, "DIR"),
+            help="Directories of results, searched at any depth. \\[results]",
+        ),
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
-    html: Annotated[Path | None, typer.Option("--html", help="Write one self-contained HTML page.")] = None,
-    plots: Annotated[Path | None, typer.Option("--plots", help="Write PNG and SVG plots into this folder.")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            parser=partial(folder, "--html", kind="file"),
+            metavar="PATH",
+            help="Write one self-contained HTML page.",
+        ),
+    ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(
+            "--plots",
+            parser=partial(folder, "--plots"),
+            metavar="PATH",
+            help="Write PNG and SVG plots into this folder.",
+        ),
+    ] = None,
     max_drop: Annotated[
         list[str] | None,
         typer.Option("--max-drop", help="Fastest point at most this many points below vanilla; a list. \\[0,1]"),

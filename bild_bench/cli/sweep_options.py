@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from bild_bench.checks import folder
 
 _GRID, _PLAN = "Grid: 0.3:0.9:0.1, 3:10 or 1,2,5", "Plan"
 
@@ -84,6 +87,8 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option(
         "--config",
+        parser=partial(folder, "--config", kind="file"),
+        metavar="PATH",
         help="YAML file with these options; flags override it.",
         is_eager=True,
         callback=_take_defaults,
@@ -106,6 +111,8 @@ ExtendOption = Annotated[
     Path | None,
     typer.Option(
         "--extend",
+        parser=partial(folder, "--extend"),
+        metavar="PATH",
         help="Reuse the results of an earlier sweep (its directory) where they still apply.",
         rich_help_panel=_PLAN,
     ),

@@ -108,7 +108,7 @@ def train(
     job = Job(
         sources,
         chosen.recipe,
-        Path("models") / f"{task.replace(',', '+')}-{objective}-{start}" if out is None else out,
+        t.default_out(sources, objective, start) if out is None else out,
         **{name: options[name] for name in ("init", "size", "tokenizer", "vocab_size")},
         notes=chosen.notes,
         command=shlex.join(["bild-bench", *sys.argv[1:]]),

@@ -174,6 +174,13 @@ def sources_of(options: Mapping[str, Any]) -> tuple[Source, ...]:
     )
 
 
+def default_out(sources: Sequence[Source], objective: str, start: str | None) -> Path:
+    """The model's folder where none is named: in models/, whatever the tasks and their files are called."""
+    from bild_bench.whole_files import file_name
+
+    return Path("models") / file_name(f"{'+'.join(source.task.name for source in sources)}-{objective}-{start}")
+
+
 @contextmanager
 def own_hints() -> Iterator[None]:
     """Replace the hint of an error that names a preset: training has none."""

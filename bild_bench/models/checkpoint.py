@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bild_bench.errors import DataError
+from bild_bench.errors import DataError, UsageError
 from bild_bench.hub import fetch
 from bild_bench.json_files import read_json_object
 from bild_bench.models.choice import ModelChoice
@@ -99,6 +99,8 @@ def find_checkpoint(choice: ModelChoice, option: str, announce: Callable[[str], 
 def _locate(
     choice: ModelChoice, option: str, announce: Callable[[str], None], patterns: Iterable[str] = SMALL_FILES + _WEIGHTS
 ) -> tuple[Path, str | None]:
+    if not choice.source.strip():
+        raise UsageError(option, choice.source, "is empty", "give a folder or a hub id, or leave it out")
     try:
         folder = Path(choice.source).expanduser()
         is_folder, is_file = folder.is_dir(), folder.is_file()

@@ -152,6 +152,8 @@ def _name(option: str, model: object) -> str | None:
     if model is not None and not isinstance(model, str | Path):
         problem = f"is of type {type(model).__name__} (allowed: a folder or a hub id)"
         raise UsageError(option, model, problem, "give its path as a string or a Path")
+    if model is not None and not str(model).strip():
+        raise UsageError(option, str(model), "is empty", "give a folder or a hub id, or leave it out")
     return None if model is None else str(model)
 
 

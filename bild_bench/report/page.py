@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from bild_bench import __version__
 from bild_bench.parquet import writing
 from bild_bench.report.page_data import group_data
+from bild_bench.whole_files import write_whole
 
 if TYPE_CHECKING:
     from bild_bench.report.collect import Collected
@@ -45,12 +46,10 @@ def write_page(
         UsageError: it cannot be written there. RunError: the disk is full.
     """
     content = render_page(page_data(collected, max_drops=max_drops, min_speedup=min_speedup))
-    beside = path.with_name(f".{path.name}.part")
-    with writing(path):
+    with writing(path, "--html"):
         path.parent.mkdir(parents=True, exist_ok=True)
         # Bytes: a line end that the system changed would no longer fit its hash.
-        beside.write_bytes(content.encode())
-        beside.replace(path)
+        write_whole(path, content.encode())
 
 
 def page_data(collected: Collected, **questions: Any) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bild_bench.checks import folder as named_folder
 from bild_bench.errors import DataError, UsageError
 from bild_bench.parquet import writing
-from bild_bench.printable import one_line
 from bild_bench.report.collect import Collected, Group, collect
+from bild_bench.whole_files import file_name, write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,8 +102,8 @@ class Report:
         """
         from bild_bench.report.page import write_page
 
-        path = Path(path)
-        with writing(path):
+        path = named_folder("--html", path, kind="file")
+        with writing(path, "--html"):
             write_page(self.collected, path, max_drops=self.max_drops, min_speedup=self.min_speedup)
         return path
 
@@ -114,14 +115,14 @@ class Report:
         """
         from bild_bench.report import charts
 
-        folder = Path(folder)
-        with writing(folder):
+        folder = named_folder("--plots", folder)
+        with writing(folder, "--plots"):
             folder.mkdir(parents=True, exist_ok=True)
             for number, group in enumerate(self.groups, start=1):
                 for name, spec in charts.all_plots(group).items():
-                    stem = one_line(f"{number:02d}-{group.run.task}-{name}").replace("/", "-").replace("\\", "-")
-                    (folder / f"{stem}.png").write_bytes(charts.png(spec))
-                    (folder / f"{stem}.svg").write_text(charts.svg(spec), encoding="utf-8")
+                    stem = file_name(f"{number:02d}-{group.run.task}-{name}")
+                    write_whole(folder / f"{stem}.png", charts.png(spec))
+                    write_whole(folder / f"{stem}.svg", charts.svg(spec).encode())
         return folder
 
     def __repr__(self) -> str:

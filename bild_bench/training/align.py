@@ -109,7 +109,7 @@ def _decode_missing(
     if not shards:
         return
     announce(f"{calibration.large} has {sum(len(shard.examples) for shard in shards):,} texts to decode")
-    with writing(job.out):
+    with writing(job.out, "--out"):
         (job.out / CALIBRATION).mkdir(exist_ok=True)
     if job.recipe.threads is not None:
         torch.set_num_threads(job.recipe.threads)
@@ -137,5 +137,5 @@ def _check_small(job: Job, small: Checkpoint, large: Large) -> None:
 
 
 def _note(job: Job, **fields: Any) -> None:
-    with writing(job.out):
+    with writing(job.out, "--out"):
         write_record(job.out, {**read_record(job.out, ALIGNMENT), **fields}, ALIGNMENT)

@@ -123,7 +123,7 @@ def decode(large: Large, job: Job, shards: Sequence[Shard], budget: int, end: fl
         if end is not None and time.time() >= end:
             return
         table = _decoded(large, job, shard, budget)
-        with writing(job.out):
+        with writing(job.out, "--out"):
             save_table(job.out / CALIBRATION / shard.name, table)
             with (job.out / CALIBRATION / _TIMES).open("a", encoding="utf-8") as log:
                 # The line end comes first: what a killed process left of its line must not spoil the next one.

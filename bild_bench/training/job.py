@@ -17,6 +17,7 @@ from bild_bench.training.callbacks import CHECKPOINTS, last_checkpoint
 from bild_bench.training.recipe import Recipe
 from bild_bench.training.sizes import SIZES
 from bild_bench.training.texts import Source
+from bild_bench.whole_files import write_whole
 
 RECORD = "training.json"
 ALIGNMENT = "alignment.json"
@@ -212,6 +213,4 @@ def read_record(out: Path, name: str = RECORD) -> dict[str, Any]:
 
 def write_record(out: Path, record: Mapping[str, Any], name: str = RECORD) -> None:
     """Put the record in place as a whole."""
-    draft = out / f"{name}.part"
-    draft.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    draft.replace(out / name)
+    write_whole(out / name, (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode())

@@ -14,6 +14,7 @@ from bild_bench.parquet import writing
 from bild_bench.training.card import model_card
 from bild_bench.training.classifier import ExitClassifier
 from bild_bench.training.job import Job
+from bild_bench.whole_files import whole_file, write_whole
 
 CLASSIFIER_FILE = "exit_classifier.safetensors"
 # Tells `run` whether a model's lower layers were trained to be left.
@@ -31,7 +32,7 @@ def save_finished(job: Job, trained: Any, model: Any, tokenizer: Any, record: di
     Raises:
         RunError: the disk is full.
     """
-    with writing(job.out):
+    with writing(job.out, "--out"):
         model.config.use_cache, model.config.output_hidden_states = True, False
         if not isinstance(trained, ExitClassifier):
             # A classifier leaves the layers as they were: what they were trained for stands there already.
@@ -41,8 +42,9 @@ def save_finished(job: Job, trained: Any, model: Any, tokenizer: Any, record: di
         if isinstance(trained, ExitClassifier):
             linear = trained.linear.cpu()
             tensors = {"weight": linear.weight.detach()[0].clone(), "bias": linear.bias.detach()[0].clone()}
-            save_file(tensors, job.out / CLASSIFIER_FILE, metadata={"format": "pt"})
-        (job.out / "README.md").write_text(model_card(job, model, record), encoding="utf-8")
+            with whole_file(job.out / CLASSIFIER_FILE) as part:
+                save_file(tensors, part, metadata={"format": "pt"})
+        write_whole(job.out / "README.md", model_card(job, model, record).encode())
 
 
 def _prefixes(job: Job) -> list[dict[str, str | None]]:
@@ -70,6 +72,5 @@ def save_model(model: Any, tokenizer: Any, folder: Path, precision: str = "float
     model.config.save_pretrained(folder)
     model.generation_config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    draft = folder / "model.safetensors.part"
-    save_file(dict(weights.values()), draft, metadata={"format": "pt"})
-    draft.replace(folder / "model.safetensors")
+    with whole_file(folder / "model.safetensors") as part:
+        save_file(dict(weights.values()), part, metadata={"format": "pt"})

@@ -10,11 +10,13 @@ from torch import nn
 from bild_bench.models.checkpoint import find_checkpoint
 from bild_bench.models.choice import ModelChoice
 from bild_bench.models.library import load_model, load_tokenizer, require_encoder_decoder
+from bild_bench.parquet import writing
 from bild_bench.training.job import OWN_TOKENIZER, Job
 from bild_bench.training.objectives import check_layered
 from bild_bench.training.sizes import new_model
 from bild_bench.training.texts import load_split
 from bild_bench.training.tokenizer import train_tokenizer
+from bild_bench.whole_files import whole_folder
 
 Announce = Callable[[str], None]
 
@@ -47,9 +49,8 @@ def make_tokenizer(job: Job, announce: Announce) -> None:
     if job.vocab_size is None or folder.is_dir():
         return
     announce(f"training a tokenizer of {job.vocab_size:,} pieces")
-    draft = folder.with_suffix(".part")
-    train_tokenizer(_texts(job), job.vocab_size, draft, job.recipe.seed)
-    draft.replace(folder)
+    with writing(job.out, "--out"), whole_folder(folder) as draft:
+        train_tokenizer(_texts(job), job.vocab_size, draft, job.recipe.seed)
 
 
 def fingerprints(job: Job, announce: Announce) -> dict[str, str]:
