@@ -36,23 +36,44 @@ POINTS = [BASELINE] + [
 ]
 
 
-def made_samples(texts: int, source: str = "die Katze", pieces: bool = True) -> dict[str, list[SampleRecord]]:
+ORACLE = {"point_id": "o" * 16, "point": "oracle below=0.1", "method": "oracle", "role": "point", "settings": {}}
+
+
+def made_samples(
+    texts: int, source: str = "die Katze", pieces: bool = True, points: list[dict[str, Any]] = POINTS
+) -> dict[str, list[SampleRecord]]:
     """Rows of all points by text id; each point is faster than the one before, and the third writes another text."""
     return {
-        f"t{text:03d}": [_sample(place, text, source, pieces) for place in range(len(POINTS))] for text in range(texts)
+        f"t{text:03d}": [_sample(point, place, text, source, pieces) for place, point in enumerate(points)]
+        for text in range(texts)
     }
 
 
-def made_collected(directory: Path, *, texts: int = 4, source: str = EVIL, pieces: bool = True) -> Collected:
-    """What `collect` finds of them, stored below the directory; text with markup in it is the first text's source."""
-    samples = made_samples(texts, source, pieces)
-    run = made_run(points=POINTS, texts=texts, texts_expected=list(samples), command=f"bild-bench run # {source}")
+def made_collected(
+    directory: Path,
+    *,
+    texts: int = 4,
+    source: str = EVIL,
+    pieces: bool = True,
+    oracle: bool = False,
+    rename: str | None = None,
+) -> Collected:
+    """What `collect` finds of them, stored below the directory; text with markup in it is the first text's source.
+
+    Args:
+        oracle: whether the oracle is one more point.
+        rename: another name for the last point.
+    """
+    points = [*POINTS, ORACLE] if oracle else list(POINTS)
+    if rename is not None:
+        points[-1] = {**points[-1], "point": rename}
+    samples = made_samples(texts, source, pieces, points)
+    run = made_run(points=points, texts=texts, texts_expected=list(samples), command=f"bild-bench run # {source}")
     stored(directory / "grid", run, samples)
     return collect([directory])
 
 
-def _sample(place: int, text: int, source: str, pieces: bool) -> SampleRecord:
-    point = POINTS[place]
+def _sample(point: dict[str, Any], place: int, text: int, source: str, pieces: bool) -> SampleRecord:
     figures = dict(VANILLA_A if place == 0 else BILD_A)
     seconds = float(figures["decode_seconds"]) * (1 + text / 10) / (1 + place / 10)  # type: ignore[arg-type]
     changes: dict[str, Any] = {

@@ -26,7 +26,7 @@ const first = (estimate) => (estimate ? estimate[0] : null);
 
 function columns(metric) {
   return [
-    ["quality", metric, interval(2), first, "95 % interval over texts"],
+    ["quality", metric.replaceAll("-", "\u2011"), interval(2), first, "95 % interval over texts"],
     ["quality_difference", "vs vanilla", difference(2), first, "quality minus the baseline's on the same texts"],
     ["speedup_decoding", "Decoding speed‑up", interval(2, "×"), first, "paired with the baseline, encoders left out"],
     ["speedup_total", "Total speed‑up", interval(2, "×"), first, "paired with the baseline, encoders included"],

@@ -23,7 +23,10 @@ function tips() {
   const tokenOf = (target) => (target instanceof Element ? target.closest("[data-hint]") : null);
   const showOrHide = (token) => (token ? show(token) : hide());
   document.addEventListener("pointerover", (event) => {
-    if (event.pointerType === "mouse") showOrHide(tokenOf(event.target) ?? tokenOf(document.activeElement));
+    if (event.pointerType !== "mouse") return;
+    const token = tokenOf(event.target);
+    if (token) show(token);
+    else if (shown !== document.activeElement) hide();
   });
   document.addEventListener("pointerup", (event) => {
     const token = tokenOf(event.target);
