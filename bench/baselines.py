@@ -121,7 +121,7 @@ def our_method(subject: Subject, name: str, settings: Any) -> Contestant:
     return contestant
 
 
-# Decodes a text to so many tokens at most; a text with a fixed length gets all of them.
+# Decodes a text to this many tokens at most; a text with a fixed length gets all of them.
 Generate = Callable[[Text, int], tuple[int, ...]]
 
 

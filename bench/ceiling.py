@@ -17,7 +17,7 @@ _LEAST_SECONDS = 0.02
 
 
 def step_of(shape: Shape, rows: int) -> Work:
-    """FLOPs and bytes of weights of a step of so many tokens behind no text and no source: what nobody can do without.
+    """FLOPs and weight bytes of a step of this many tokens without text or source: the least that any decoder needs.
 
     Keys and values are left out, so the limit is a little lower than any decoder's.
     """

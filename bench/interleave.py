@@ -87,7 +87,7 @@ def marginal(generate: Callable[[int], Sequence[int]], tokens: int, device: str 
     values, a `generate`'s preparations.
 
     Args:
-        generate: decodes this text to so many tokens at most.
+        generate: decodes this text to this many tokens at most.
         tokens: the limit.
         device: whose queued work is waited for.
     """

@@ -30,7 +30,7 @@ _STATM = Path("/proc/self/statm")
 
 @dataclass(frozen=True)
 class Sample:
-    """Resident memory, in bytes, after so many texts."""
+    """Resident memory, in bytes, after this many texts."""
 
     texts: int
     resident: int

@@ -107,7 +107,7 @@ def _tokenizer(vocabulary: int) -> Any:
 
 
 def random_texts(count: int, length: int, vocabulary: int, seed: int) -> tuple[Text, ...]:
-    """Sources of so many random ids, the end token last."""
+    """Sources of this many random ids, the end token last."""
     draw = random.Random(seed)
     return tuple(
         Text((*(draw.randrange(UNKNOWN + 1, vocabulary) for _ in range(length - 1)), END)) for _ in range(count)

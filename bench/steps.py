@@ -134,7 +134,7 @@ def _sessions(model: Any, pair: Pair) -> Callable[[Text], Any]:
 
 
 def _step(sessions: Callable[[Text], Any], pair: Pair, rows: int) -> Contestant:
-    """Passes over so many tokens, each read as BiLD's large model is: every draft's probability and the next token."""
+    """Passes over this many tokens, with what BiLD reads of L: each draft's probability and the next token."""
 
     token = pair.special.start
 

@@ -134,7 +134,7 @@ def report(
 
     Args:
         directories: "results" where none is given.
-        max_drop: asks for the fastest point at most so many points of quality below vanilla; several, one each.
+        max_drop: asks for the fastest point at most this many points of quality below vanilla; several, one each.
         min_speedup: asks for the best quality at this decoding speed-up or more.
         together: one comparison of all, over the texts that all have.
         html: write one self-contained page there.

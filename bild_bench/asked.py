@@ -40,7 +40,7 @@ def asked_run(options: Mapping[str, Any]) -> tuple[Request, list[Point]]:
     """One point for each mode, with the baseline unless `baseline` is False.
 
     Raises:
-        UsageError: no such mode, a setting that means nothing to it, or a value that cannot be.
+        UsageError: no such mode, a setting that does not apply to it, or a value that cannot be.
     """
     values = {name: [value] for name, value in method_settings(options).items()}
     points = expand(_modes(options), values)

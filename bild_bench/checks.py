@@ -29,7 +29,7 @@ def check_seed(seed: object) -> None:
 
 
 def check_threads(threads: int | None) -> None:
-    """Can so many threads compute here? None is always right.
+    """Can this many threads compute here? None is always right.
 
     Raises:
         UsageError: none, or more than four for each usable core.
@@ -39,7 +39,7 @@ def check_threads(threads: int | None) -> None:
 
 
 def check_processes(processes: int) -> None:
-    """Can so many processes train here?
+    """Can this many processes train here?
 
     Raises:
         UsageError: none, or more than four for each usable core: each holds a model of its own.

@@ -63,7 +63,9 @@ def _locate(path: Path, task: Task, split: str | None) -> Located:
         raise _no_such_path(path, task)
     if not path.is_file():
         # Read twice, and looked at before; a pipe without a writer would be waited for without end.
-        raise DataError("--data", str(path), "is no regular file (a pipe or a device)", "write its content to a file")
+        raise DataError(
+            "--data", str(path), "is not a regular file (a pipe or a device)", "write its content to a file"
+        )
     if not form_of(path):
         raise DataError("--data", str(path), "unknown kind of file", way_out(path))
     return Located((path,), _split_of_file(path) if split is None else split, "file")

@@ -97,7 +97,7 @@ def _single(row: object, file: Path, source_column: str) -> dict[str, Any]:
     way = "in pandas: frame.to_json(PATH, orient='records', lines=True)"
     if not by_column:
         way = f"take the list out: jq '.[\"{rows}\"]' {file.name} > rows.json"
-    raise Fault(f"is one JSON object (keys: {keys}), and must be an array of objects or one object a line", way)
+    raise Fault(f"is one JSON object (keys: {keys}), and must be an array of objects or one object per line", way)
 
 
 def _all_objects(values: list[Any]) -> bool:
@@ -119,7 +119,7 @@ def _loaded(text: str, number: int) -> Any:
     except json.JSONDecodeError as error:
         raise Fault(f"line {number + error.lineno - 1} is not valid JSON ({error.msg})") from error
     except RecursionError:
-        raise Fault(f"line {number} is nested too deeply", "take out what is nested so") from None
+        raise Fault(f"line {number} is nested too deeply", "remove the nested value") from None
 
 
 def _whole(digits: str) -> int | float:

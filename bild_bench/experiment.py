@@ -199,7 +199,7 @@ def _decode_texts(
     for example in track(todo, len(finished), run.texts):
         began = time.monotonic()
         if deadline is not None and began + longest > deadline:
-            announce(f"the time is up with {len(finished)} of {run.texts} texts; the same command goes on from there")
+            announce(f"time limit reached with {len(finished)} of {run.texts} texts; the same command resumes")
             return
         samples = decode_text(example, run, setup, kept.get(example.id, []), process)
         results.write_text(directory, example.id, samples)
@@ -237,7 +237,7 @@ def _prepare_clock(setup: Setup, todo: int, announce: Announce) -> dict[str, Any
     """Warm up and calibrate; says how long the rest will take where that is long."""
     seconds, source = warm_up(setup)
     if seconds * todo > _LONG_START_SECONDS:
-        announce(f"about {seconds * todo / 60:.0f} min for {todo} texts, judged by the last warm-up text")
+        announce(f"about {seconds * todo / 60:.0f} min for {todo} texts, estimated from the last warm-up text")
     try:
         return {} if source is None else calibrate(setup.pair, source, setup.limits)
     # It is for predictions alone, and no reason to end a run.

@@ -80,7 +80,7 @@ def _check_number(owned: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
     if count > MOST_POINTS:
         most = max(owned.values(), key=lambda own: math.prod(map(len, own.values())))
         factors = " x ".join(f"{len(tried):,} of --{name.replace('_', '-')}" for name, tried in most.items())
-        problem = f"so many points from {factors} (allowed: at most {MOST_POINTS:,})"
+        problem = f"too many points from {factors} (allowed: at most {MOST_POINTS:,})"
         raise UsageError("points", count, problem, "widen a step, or try fewer values")
 
 
@@ -109,7 +109,7 @@ def _decimal(option: str, text: str, piece: str) -> Decimal:
     # A float beyond its range would become inf in silence.
     if number.is_nan() or (number.is_finite() and not math.isfinite(float(number))):
         raise UsageError(
-            option, text, f"{piece!r} is no number that can be used (allowed: 0.5, 1,2,5 or 0.3:0.9:0.1)", "correct it"
+            option, text, f"{piece!r} is not a usable number (allowed: 0.5, 1,2,5 or 0.3:0.9:0.1)", "correct it"
         )
     return number
 
@@ -118,7 +118,7 @@ def _range(option: str, text: str, bounds: list[Decimal]) -> list[Decimal]:
     # Decimal: in floats 0.3:0.9:0.1 would end at 0.8999999999999999 or miss its end.
     start, stop, step = (*bounds, Decimal(1))[:3]
     if len(bounds) > 3 or not all(bound.is_finite() for bound in bounds) or float(step) <= 0 or stop < start:
-        problem = "is no range (allowed: from:to or from:to:step with a step above 0 and to not below from)"
+        problem = "is not a range (allowed: from:to or from:to:step with a step above 0 and to not below from)"
         raise UsageError(option, text, problem, "try 0.3:0.9:0.1")
     steps = (stop - start) / step
     if steps >= _MOST_VALUES:

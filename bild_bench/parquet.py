@@ -45,7 +45,7 @@ def load_table(path: Path, schema: pa.Schema | None, columns: list[str] | None =
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             # A pipe without a writer would be waited for without end.
-            raise DataError(_FIELD, str(path), "is no regular file", "give a directory that bild-bench wrote")
+            raise DataError(_FIELD, str(path), "is not a regular file", "give a directory that bild-bench wrote")
         with path.open("rb") as opened, pq.ParquetFile(opened, page_checksum_verification=True) as file:
             if schema is not None and not file.schema_arrow.equals(schema):
                 raise foreign(path)

@@ -18,7 +18,7 @@ from bild_bench.recording import Pass, point_ids, sample_record, utc_now
 from bild_bench.schema import RunRecord, SampleRecord
 from bild_bench.setup import Setup
 
-# Beyond so many failures there is nothing to wait for: the texts' own rows tell why.
+# Beyond this many failures there is nothing to wait for: the texts' own rows tell why.
 _MOST_TRIED = 20
 
 

@@ -50,7 +50,7 @@ def make_point(mode: str, settings: Mapping[str, Any], role: str = "point") -> P
     """A point from a mode's name and the settings that were given; the others take their defaults.
 
     Raises:
-        UsageError: no such mode, a setting that means nothing to it, or a value of another type or out of range.
+        UsageError: no such mode, a setting that does not apply to it, or a value of another type or out of range.
     """
     method = find_method(mode)
     known = {field.name for field in fields(method.settings)}
@@ -66,7 +66,7 @@ def meaningless(setting: str, value: object, modes: str) -> UsageError:
     return UsageError(
         f"--{setting.replace('_', '-')}",
         value,
-        f"means nothing to --mode {modes} (allowed with: {', '.join(able) or 'none'})",
+        f"does not apply to --mode {modes} (allowed with: {', '.join(able) or 'none'})",
         "leave it out, or choose that mode",
     )
 

@@ -27,12 +27,12 @@ def one_line(text: str) -> str:
 
 
 def cut(text: str, width: int = 300) -> str:
-    """The text, with an ellipsis in place of what is beyond so many characters."""
+    """The text, with an ellipsis in place of what is beyond this many characters."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def shown(value: object, width: int = 300) -> str:
-    """A value as Python spells it, cut to so many characters.
+    """A value as Python spells it, cut to this many characters.
 
     Nothing is spelled out and cut afterwards: a few lines of YAML aliases stand for gigabytes.
     """

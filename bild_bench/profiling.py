@@ -1,4 +1,4 @@
-"""What a pair's methods compute and move a token, and whether their latency follows from it: `bild-bench profile`.
+"""What a pair's methods compute and move per token, and whether their latency follows from it: `bild-bench profile`.
 
 Every other text calibrates (what decoding adds to a call, the encoders), and those between are predicted. Only the
 models alone calibrate; the times of BiLD and of every other point are predicted without a look at any of theirs.
@@ -122,7 +122,7 @@ def check(request: Request, points: Sequence[Point], repeats: int) -> None:
     for point in points:
         if point.method.opens == "library":
             fix = "leave it out, or measure it with bild-bench run"
-            raise UsageError("--mode", point.method.name, "does not tell its calls", fix)
+            raise UsageError("--mode", point.method.name, "cannot be profiled: its model calls are not visible", fix)
 
 
 def _source(setup: Setup, example: Example) -> Source:
@@ -236,7 +236,7 @@ def _require_texts(points: Sequence[Point], taken: Sequence[Taken], errors: Sequ
     for point in points:
         if {one.held_out for one in taken if one.point == point} != {False, True}:
             problem = f"decoded no text of one half (first error: {errors[0] if errors else 'none'})"
-            raise RunError("texts", point.label, problem, "raise --limit, or mend what fails")
+            raise RunError("texts", point.label, problem, "raise --limit, or fix what fails")
 
 
 def _described(setup: Setup, texts: int, repeats: int) -> dict[str, Any]:

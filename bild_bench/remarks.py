@@ -13,7 +13,7 @@ def cut_limit(pair: Pair, target_limit: int) -> str | None:
     most = pair.limits(target_limit).max_tokens
     if most == target_limit:
         return None
-    return f"texts end after {most} tokens: the models have positions for no more, and the task allows {target_limit}"
+    return f"texts end after {most} tokens: the models have no more positions (the task allows {target_limit})"
 
 
 def unknown_tokens(pair: Pair, source: Source) -> int:
@@ -32,6 +32,6 @@ def remarks_on(pair: Pair, point: Point, source: Source, decoded: Decoded, targe
         UNTRAINED: untrained,
         "the source was cut at the task's source limit": source.truncated,
         f"{unknown} source token{'' if unknown == 1 else 's'} unknown to the tokenizer": unknown > 0,
-        "the text ended at the length limit, not by itself": decoded.hit_limit,
+        "the text ended at the length limit, without an end token": decoded.hit_limit,
     }
     return (*([] if cut is None else [cut]), *(line for line, holds in found.items() if holds))

@@ -142,7 +142,7 @@ def choose(request: Request, points: Sequence[Point]) -> tuple[Task, PairChoice]
         if model is not None and not any(role in point.method.uses for point in points):
             modes = ",".join(dict.fromkeys(point.method.name for point in points))
             raise UsageError(
-                f"--{role}", model, f"means nothing to --mode {modes}", "leave it out, or choose another mode"
+                f"--{role}", model, f"does not apply to --mode {modes}", "leave it out, or choose another mode"
             )
     task = load_task(
         request.task, source_column=request.source_column, target_column=request.target_column, metric=request.metric

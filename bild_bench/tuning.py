@@ -181,7 +181,7 @@ def _check(request: Request, points: Sequence[Point], max_drops: Sequence[float]
     for name in ("sampling", "budget", "prune", "extend"):
         value = getattr(request, name)
         if value is not None and value is not False:
-            problem = "does not go with tune: every point decodes every text once, by greedy search"
+            problem = "cannot be used with tune: every point decodes every text once, by greedy search"
             raise UsageError(name, value, problem, "leave it out")
 
 

@@ -28,7 +28,7 @@ class Operations:
         rules: what the point was chosen by; empty for the models alone.
         flops, moved_bytes: per generated token. intensity: FLOPs per byte.
         flops_ratio, bytes_ratio, intensity_ratio: over vanilla's.
-        measured_ms, predicted_ms: decoding a token, on texts that did not calibrate the prediction; limit_ms: the
+        measured_ms, predicted_ms: decoding per token, on texts that did not calibrate the prediction; limit_ms: the
             least that the measured ceilings allow.
     """
 

@@ -128,7 +128,7 @@ FORMS = (
         "JSON, one object with the rows inside",
         "object.json",
         _text("object.json", json.dumps({"version": 1, "data": ROWS})),
-        "is one JSON object (keys: version, data), and must be an array of objects or one object a line; "
+        "is one JSON object (keys: version, data), and must be an array of objects or one object per line; "
         "take the list out: jq '.[\"data\"]' object.json > rows.json",
     ),
     Form(
@@ -183,6 +183,6 @@ FORMS = (
         "a named pipe",
         "pipe.jsonl",
         lambda folder: os.mkfifo(folder / "pipe.jsonl"),
-        "is no regular file (a pipe or a device); write its content to a file",
+        "is not a regular file (a pipe or a device); write its content to a file",
     ),
 )

@@ -149,8 +149,8 @@ def test_the_cost_of_both_halves_is_told(made: Path) -> None:
         for count in ("texts", "source_tokens", "target_tokens"):
             assert f"{half[count]:,}" in told
             assert f"{half[count]:,}" in card
-    assert f"{decoding['cut']} texts reached the length limit and are no targets; finished" in told
-    assert f"greedy texts of {made / 'large'}" in card
+    assert f"{decoding['cut']} texts reached the length limit and are not used as targets; finished" in told
+    assert f"greedy outputs of {made / 'large'}" in card
     assert f"Started from {made / 'small'}" in card
     assert record["asked"]["small"] == str(made / "small")
 

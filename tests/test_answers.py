@@ -267,5 +267,5 @@ def test_warnings_name_points_that_take_no_part_and_mixed_versions(tmp_path: Pat
 
     found = "\n".join(cautions(group, sample_reader(COLUMNS)))
 
-    assert "bild fb=0.9 rb=2 takes no part: stopped after 1 of 2 texts" in found
+    assert "bild fb=0.9 rb=2 is left out: stopped after 1 of 2 texts" in found
     assert "2 versions of bild-bench: 0.1.0, 0.2.0" in found

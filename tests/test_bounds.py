@@ -27,12 +27,12 @@ IWSLT = ("--task", "iwslt17")
     [
         (
             ("sweep", *IWSLT, "--alpha-fb", "0:1:0.01", "--alpha-rb", THOUSAND, "--max-draft", THOUSAND),
-            "error: points: 101000000: so many points from 101 of --alpha-fb x 1,000 of --alpha-rb"
+            "error: points: 101000000: too many points from 101 of --alpha-fb x 1,000 of --alpha-rb"
             " x 1,000 of --max-draft (allowed: at most 10,000); widen a step, or try fewer values",
         ),
         (
             ("tune", *IWSLT, "--alpha-fb", "0:1:0.01", "--alpha-rb", "1:100"),
-            "error: points: 10100: so many points from 101 of --alpha-fb x 100 of --alpha-rb"
+            "error: points: 10100: too many points from 101 of --alpha-fb x 100 of --alpha-rb"
             " (allowed: at most 10,000); widen a step, or try fewer values",
         ),
         (
@@ -59,7 +59,7 @@ def test_a_step_of_too_many_batches_is_refused() -> None:
     with pytest.raises(UsageError) as refused:
         Recipe(accumulate=1_000_000_000)
     assert str(refused.value) == (
-        "--accumulate: 1000000000: makes 1,000,000,000 batches per step, and at most 2,000,000 are laid out;"
+        "--accumulate: 1000000000: makes 1,000,000,000 batches per step, and at most 2,000,000 are allowed;"
         " ask for fewer"
     )
 

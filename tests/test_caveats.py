@@ -69,7 +69,7 @@ def test_texts_without_a_reference_are_counted_and_in_no_score() -> None:
         for number, references in enumerate(([], [""], [" ", ""])):
             samples.append(made_sample(point, text_id=f"n{number}", text_index=30 + number, references=references))
     summary = summary_of(samples, texts=33, status="complete")
-    assert summary.warnings == ["3 of 33 texts have no reference (null or empty): timed, and in no score"]
+    assert summary.warnings == ["3 of 33 texts have no reference (null or empty): timed but not scored"]
     # ROUGE-L of the thirty is 100 each; three zeros among them would make it 90.9.
     assert [(point.texts, point.quality.value if point.quality else None) for point in summary.points] == [
         (33, 100.0)

@@ -104,7 +104,7 @@ def test_a_damaged_configuration_is_named(folder: Path, name: str, content: byte
 
 def test_a_folder_without_configuration_is_no_checkpoint(folder: Path) -> None:
     (folder / "config.json").unlink()
-    assert "holds no config.json, so it is no checkpoint" in problem_with(folder)
+    assert "holds no config.json, so it is not a checkpoint" in problem_with(folder)
 
 
 def test_a_folder_without_weights(folder: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_path_that_can_be_no_hub_id_never_asks_the_hub(
 
 @pytest.mark.parametrize("path", ["~no-such-user-here/model", "/" + "a" * 300])
 def test_a_path_that_the_system_refuses(path: str) -> None:
-    assert "is no usable path" in problem_with(path)
+    assert "is not a usable path" in problem_with(path)
 
 
 @pytest.mark.usefixtures("no_network")

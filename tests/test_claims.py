@@ -81,7 +81,9 @@ def test_without_a_baseline_or_an_ok_row_nothing_was_compared() -> None:
 def test_a_warning_names_count_and_largest_margin() -> None:
     found = [line for line in summary_of(texts(SAME, TIE, TIE)).warnings if "claims" in line]
     assert len(found) == 1
-    assert found[0].startswith("speculative gamma=5: claims the baseline's tokens, yet 2 of 3 texts have others")
+    assert found[0].startswith(
+        "speculative gamma=5: should reproduce the baseline's tokens, but 2 of 3 texts have others"
+    )
     assert "largest margin 4e-06 logits" in found[0]
     (fault,) = [line for line in summary_of(texts(FAULT)).warnings if "claims" in line]
     assert "largest margin 2.5 logits" in fault

@@ -99,17 +99,17 @@ USAGE = [
     (f"{IWSLT} --mode bilt", "--mode: 'bilt': not known (allowed: bild, ", "did you mean 'bild'?"),
     (f"{IWSLT} --mode spec", "--mode: 'spec': not known (allowed: bild, ", "did you mean 'speculative'?"),
     (f"{IWSLT} --preset faln", "--preset: 'faln': not known (allowed: ", "did you mean 'flan'?"),
-    (f"{IWSLT} --mode vanilla --alpha-fb 0.5", "--alpha-fb: 0.5: means nothing to --mode vanilla", "bild", "leave it"),
-    (f"{IWSLT} --mode small --no-rollback", "--alpha-rb: inf: means nothing to --mode small", "leave it out"),
+    (f"{IWSLT} --mode vanilla --alpha-fb 0.5", "--alpha-fb: 0.5: does not apply to --mode vanilla", "bild", "leave it"),
+    (f"{IWSLT} --mode small --no-rollback", "--alpha-rb: inf: does not apply to --mode small", "leave it out"),
     (f"{IWSLT} --no-rollback --alpha-rb 0", "--alpha-rb: 0.0: contradicts --no-rollback"),
     (f"{IWSLT} --compat released-code --max-draft 3", "--max-draft: 3: contradicts --compat released-code (10)"),
-    (f"{IWSLT} --mode vanilla --small x/y", "--small: 'x/y': means nothing to --mode vanilla; leave it out"),
+    (f"{IWSLT} --mode vanilla --small x/y", "--small: 'x/y': does not apply to --mode vanilla; leave it out"),
     (f"{IWSLT} --compat released-code --first small", "--first: 'small': contradicts --compat", "(large)"),
     (f"{IWSLT} --preset flan --large t5", "--large/--small: 't5': cannot be mixed with --preset", "leave one out"),
     (f"{IWSLT} --preset flan --aligned", "--aligned: 'flan': this preset has no aligned small model; use --preset"),
     (f"{IWSLT} --source-column de", "--source-column: 'de': the embedded sample has the columns", "leave"),
     (f"{IWSLT} --data embedded --large t5", "--small: not given: this mode needs a model", "add --small PATH"),
-    ("generate Hallo --mode vanilla --max-draft 0", "--max-draft: 0: means nothing to --mode vanilla"),
+    ("generate Hallo --mode vanilla --max-draft 0", "--max-draft: 0: does not apply to --mode vanilla"),
     ("generate Hallo --alpha-fb 2", "--alpha-fb: 2.0: must be a number from 0 to 1"),
 ]
 DATA_OR_MODEL = [
@@ -131,7 +131,7 @@ DATA_OR_MODEL = [
     (f"{GOOD} --large t5 --small weightless", "--small: 'weightless': holds no weights (allowed: ", "safetensors"),
     (
         f"{GOOD} --large gpt2 --small t5",
-        "--large: 'gpt2': is of type gpt2, which is no encoder-decoder",
+        "--large: 'gpt2': is of type gpt2, which is not an encoder-decoder",
         "(allowed: bart, bigbird_pegasus, ",
         "t5",
         "give a",
@@ -166,7 +166,7 @@ def test_truncated_weights_are_one_line_and_no_chatter_of_the_libraries(folder: 
     ended = finish(start(*f"{GOOD} --large t5 --small truncated --out".split(), tmp_path / "out", cwd=folder))
     assert (ended.code, ended.out) == (3, "")
     assert ended.err.startswith("error: --small: 'truncated': cannot be loaded (")
-    assert ended.err.endswith("; fetch or save the checkpoint anew\n")
+    assert ended.err.endswith("; download or save the checkpoint again\n")
     assert ended.err.count("\n") == 1
 
 

@@ -1,4 +1,4 @@
-"""Options of the other methods and of sampling: ranges, contradictions, and what means nothing to a mode."""
+"""Options of the other methods and of sampling: ranges, contradictions, and what does not apply to a mode."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_an_option_that_means_nothing_to_a_mode_is_refused(option: str, mode: st
     else:
         assert (ended.code, reached) == (2, [])
         assert f"{option}: " in ended.err
-        assert f"means nothing to --mode {mode} (allowed with: {', '.join(sorted(modes))})" in ended.err
+        assert f"does not apply to --mode {mode} (allowed with: {', '.join(sorted(modes))})" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,8 @@ _LEFT_OUT: dict[str, tuple[Damage, str]] = {
     "a status of its own": (_sample("status", "maybe"), "status 'maybe' is not the run's"),
     "a good row without its text": (_sample("output_text", None), "has 1 rows of status ok without output_text"),
     "a time below 0": (_sample("decode_seconds", -1.0), "-1.0: must be finite and at least 0"),
-    "run.parquet is a pipe": (_pipe("run.parquet"), "is no regular file"),
-    "run.parquet is a folder": (_folder, "is no regular file"),
+    "run.parquet is a pipe": (_pipe("run.parquet"), "is not a regular file"),
+    "run.parquet is a folder": (_folder, "is not a regular file"),
 }
 _MADE_AGAIN: dict[str, Damage] = {
     "summary is a pipe": _pipe("summary.parquet"),

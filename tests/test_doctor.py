@@ -119,7 +119,7 @@ def test_threads_against_cores(monkeypatch, threads, cores, quota, status, advic
         (True, {"other_processes": 0, "throttle_reasons": "idle"}, "ok", "driver 570"),
         (True, {"other_processes": None, "throttle_reasons": None}, "ok", "driver 570"),
         (True, {"other_processes": 2}, "warn", "2 other processes"),
-        (True, {"throttle_reasons": "software thermal slowdown"}, "warn", "held back: software thermal slowdown"),
+        (True, {"throttle_reasons": "software thermal slowdown"}, "warn", "throttled: software thermal slowdown"),
     ],
 )
 def test_gpu(monkeypatch, usable, state, status, said):

@@ -107,7 +107,7 @@ def test_progress_tells_how_many_texts_there_are_and_a_long_start_is_announced(
     clock = SimpleNamespace(perf_counter=lambda: next(seconds))
     monkeypatch.setattr("bild_bench.passes.time", clock)
     run_experiment(request(texts, tmp_path / "long", warmup=1), POINTS, announce=said.append)
-    assert said == ["about 4 min for 8 texts, judged by the last warm-up text"]
+    assert said == ["about 4 min for 8 texts, estimated from the last warm-up text"]
 
 
 def test_an_empty_source_is_an_error_row_without_figures(tmp_path: Path) -> None:

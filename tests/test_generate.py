@@ -158,7 +158,7 @@ def test_a_source_that_was_cut_or_is_not_known_and_a_text_without_an_end_are_tol
     assert ended.err.splitlines() == [
         "the source was cut at the task's source limit",
         "1 source token unknown to the tokenizer",
-        "the text ended at the length limit, not by itself",
+        "the text ended at the length limit, without an end token",
         "2 tokens by the large model, called twice",
     ]
 

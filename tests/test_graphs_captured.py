@@ -192,7 +192,7 @@ def test_a_later_capture_that_fails_is_that_texts_error_alone(folder: Path, monk
     session = model.session(model.encode(source_of(70)))
     tokens = random_tokens(12)
     expected = session.extend(tokens).logits
-    with pytest.raises(RunError, match=r"no step for so many tokens can be captured .*no memory.*--session fast"):
+    with pytest.raises(RunError, match=r"no step for this many tokens can be captured .*no memory.*--session fast"):
         session.extend(random_tokens(300))
     assert session.length == 12
     with pytest.raises(RunError, match="captured"):

@@ -55,31 +55,31 @@ def test_whole_numbers_are_ints() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "'' is no number"),
-        ("a", "'a' is no number"),
-        ("1,,2", "'' is no number"),
-        ("1,2,", "'' is no number"),
-        ("nan", "'nan' is no number"),
-        ("snan", "'snan' is no number"),
-        ("1e999", "'1e999' is no number"),
-        ("0:1e999999", "'1e999999' is no number"),
-        ("0.3:", "'' is no number"),
+        ("", "'' is not a usable number"),
+        ("a", "'a' is not a usable number"),
+        ("1,,2", "'' is not a usable number"),
+        ("1,2,", "'' is not a usable number"),
+        ("nan", "'nan' is not a usable number"),
+        ("snan", "'snan' is not a usable number"),
+        ("1e999", "'1e999' is not a usable number"),
+        ("0:1e999999", "'1e999999' is not a usable number"),
+        ("0.3:", "'' is not a usable number"),
         ("0,3:0,9", None),
-        ("1:2:3:4", "is no range"),
-        ("0.9:0.3:0.1", "is no range"),
-        ("0.3:0.9:-0.1", "is no range"),
-        ("0.3:0.9:0", "is no range"),
-        ("0:1:1e-999999", "is no range"),
-        ("0:inf", "is no range"),
-        ("-inf:0", "is no range"),
-        ("0:1:inf", "is no range"),
+        ("1:2:3:4", "is not a range"),
+        ("0.9:0.3:0.1", "is not a range"),
+        ("0.3:0.9:-0.1", "is not a range"),
+        ("0.3:0.9:0", "is not a range"),
+        ("0:1:1e-999999", "is not a range"),
+        ("0:inf", "is not a range"),
+        ("-inf:0", "is not a range"),
+        ("0:1:inf", "is not a range"),
         ("0:1:0.001", "has more values than 1000"),
         ("0:1e300", "has more values than 1000"),
     ],
 )
 def test_what_is_no_number_or_range_is_refused_in_one_line(text: str, problem: str | None) -> None:
     if problem is None:  # German decimals: three fine parts, of which the middle one runs backwards.
-        problem = "is no range"
+        problem = "is not a range"
     with pytest.raises(UsageError) as refused:
         parse_numbers("--alpha-fb", text, whole=False)
     assert str(refused.value).startswith(f"--alpha-fb: {text!r}: ")
@@ -159,9 +159,9 @@ def test_as_many_points_as_combinations(fallbacks: list[float], rollbacks: list[
 
 
 def test_a_setting_that_none_of_the_modes_knows_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^--gamma: 3: means nothing to --mode bild,small \(allowed with: speculat"):
+    with pytest.raises(UsageError, match=r"^--gamma: 3: does not apply to --mode bild,small \(allowed with: speculat"):
         expand(["bild", "small"], {"gamma": [3]})
-    with pytest.raises(UsageError, match=r"^--alpha-fb: \[0\.1, 0\.2\]: means nothing to --mode small"):
+    with pytest.raises(UsageError, match=r"^--alpha-fb: \[0\.1, 0\.2\]: does not apply to --mode small"):
         expand(["small"], {"alpha_fb": [0.1, 0.2]})
 
 

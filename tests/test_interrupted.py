@@ -92,7 +92,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so_in_one_line(
 ) -> None:
     process, out = half_way
     process.send_signal(signal.SIGINT)
-    stopped = "stopped; what is finished is kept, and the same command goes on from there\n"
+    stopped = "stopped; what is finished is kept; the same command resumes\n"
     assert finish(process) == Ended(130, "", stopped)
     assert len(results.finished_texts(out)) >= 3
     assert not list(out.rglob("*.part"))

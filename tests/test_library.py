@@ -67,7 +67,7 @@ def test_a_lost_head_is_not_replaced_by_the_embedding(tmp_path: Path) -> None:
 
 def test_a_weight_of_another_shape_is_named_with_both_shapes(folder: Path) -> None:
     change_weights(folder, lambda weights: weights.update({NORM: torch.ones(31)}))
-    assert f"weight {NORM} has shape [31], its configuration wants [32]" in problem_with(folder)
+    assert f"weight {NORM} has shape [31], its configuration expects [32]" in problem_with(folder)
 
 
 def test_layers_that_the_configuration_leaves_out_are_not_left_out_in_silence(folder: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_decoder_only_checkpoint_is_named_before_its_tokenizer_is_looked_at(tm
     config = transformers.GPT2Config(vocab_size=50, n_positions=16, n_embd=8, n_layer=1, n_head=1)
     transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path)
     message = problem_with(tmp_path)
-    assert "is of type gpt2, which is no encoder-decoder text model (allowed: bart, " in message
+    assert "is of type gpt2, which is not an encoder-decoder text model (allowed: bart, " in message
     allowed = message.partition("(allowed: ")[2].partition(")")[0].split(", ")
     assert {"t5", "mt5", "marian", "pegasus", "mbart", "m2m_100"} <= set(allowed)
     assert not [

@@ -55,7 +55,7 @@ def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) 
 def left_out(problem: str) -> str:
     """The one line that a user reads."""
     silence = "(--session fast or BILD_BENCH_NATIVE=0 silences this)"
-    return f"the native decoder is left out, and PyTorch used instead: {problem} {silence}"
+    return f"PyTorch is used instead of the native decoder: {problem} {silence}"
 
 
 def opened(folder: Path, **options: Any) -> tuple[dict[str, Any], list[str]]:
@@ -125,8 +125,8 @@ def test_a_compiler_that_fails_is_one_remark(tmp_path: Path, monkeypatch: pytest
 def test_a_compiler_that_is_not_there_is_named_and_not_replaced(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", named)
     lines: list[str] = []
-    assert native_library(lines.append).problem == f"CXX={named} is no program that can be run"
-    assert lines == [left_out(f"CXX={named} is no program that can be run")]
+    assert native_library(lines.append).problem == f"CXX={named} is not a program that can be run"
+    assert lines == [left_out(f"CXX={named} is not a program that can be run")]
 
 
 def test_a_compiler_that_always_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

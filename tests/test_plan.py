@@ -37,12 +37,12 @@ def test_a_label_holds_nothing_but_what_is_set() -> None:
 @pytest.mark.parametrize("setting", ["alpha_fb", "max_draft", "verify_tail"])
 def test_a_setting_that_means_nothing_to_the_mode_is_refused(setting: str) -> None:
     option = "--" + setting.replace("_", "-")
-    with pytest.raises(UsageError, match=rf"^{option}: 1: means nothing to --mode vanilla .*\bbild\b"):
+    with pytest.raises(UsageError, match=rf"^{option}: 1: does not apply to --mode vanilla .*\bbild\b"):
         make_point("vanilla", {setting: 1})
 
 
 def test_a_setting_that_no_mode_has_is_refused() -> None:
-    with pytest.raises(UsageError, match="--beams: 4: means nothing to --mode bild"):
+    with pytest.raises(UsageError, match="--beams: 4: does not apply to --mode bild"):
         make_point("bild", {"beams": 4})
 
 

@@ -107,12 +107,16 @@ def test_a_pair_of_another_family_is_profiled_on_the_librarys_modules(tmp_path: 
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--mode", "hf-greedy"), 2, "--mode: 'hf-greedy': does not tell its calls"),
-        (("--mode", "bild,hf-assisted"), 2, "--mode: 'hf-assisted': does not tell its calls"),
+        (("--mode", "hf-greedy"), 2, "--mode: 'hf-greedy': cannot be profiled: its model calls are not visible"),
+        (
+            ("--mode", "bild,hf-assisted"),
+            2,
+            "--mode: 'hf-assisted': cannot be profiled: its model calls are not visible",
+        ),
         (("--limit", "1"), 2, "--limit: 1: leaves no text to predict (allowed: 2 or more); raise it"),
         (("--repeats", "0"), 2, "--repeats: 0: must be 1 or more; leave it out for 3"),
         (("--alpha-fb", "2"), 2, "--alpha-fb: 2.0: must be a number from 0 to 1"),
-        (("--gamma", "3"), 2, "--gamma: 3: means nothing to --mode bild"),
+        (("--gamma", "3"), 2, "--gamma: 3: does not apply to --mode bild"),
     ],
 )
 def test_what_cannot_be_is_one_line(options: Sequence[str], code: int, said: str) -> None:

@@ -178,7 +178,7 @@ def test_a_time_below_its_limit_is_explained_where_the_table_shows_it() -> None:
         return [line for line in remarks(profile) if "limit" in line]
 
     (line,) = warned(0.6)
-    assert line.startswith(f"warning: below the limit, where no time can be: {BILD.label}. ")
+    assert line.startswith(f"warning: faster than the limit, which is impossible: {BILD.label}. ")
     assert "the machine was busy" in line
     assert "cache" in line
     # The table shows 0.96 as 1.0x.

@@ -176,7 +176,7 @@ def test_a_list_of_drops_has_an_answer_for_each_value(tmp_path: Path) -> None:
     assert repeated.out == listed.out
     refused = call("report", tmp_path, "--max-drop", "0,x")
     assert refused.code == 2
-    assert refused.last_remark.startswith("error: --max-drop: '0,x': 'x' is no number that can be used")
+    assert refused.last_remark.startswith("error: --max-drop: '0,x': 'x' is not a usable number")
 
 
 def test_a_long_group_is_cut_on_a_terminal_and_says_so(tmp_path: Path, output: Output) -> None:

@@ -105,7 +105,7 @@ def test_null_and_empty_cells_are_rows_with_a_status_and_a_count(tmp_path: Path)
     assert (found.run.data["null_sources"], found.run.data["empty_references"]) == (1, 2)
     summary = summarise(found)
     warnings = " | ".join(summary.warnings)
-    assert "2 of 4 texts have no reference (null or empty): timed, and in no score" in warnings
+    assert "2 of 4 texts have no reference (null or empty): timed but not scored" in warnings
     assert "vanilla: 2 failed and are left out of every figure (the first: the source cell is null)" in warnings
     quality = summary.points[0].quality
     assert quality is not None

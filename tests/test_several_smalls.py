@@ -100,7 +100,7 @@ def test_one_small_model_given_twice_is_one(folder: Path, tmp_path: Path) -> Non
     ("smalls", "more", "code", "says"),
     [
         ("one,copy", ("--mode", "bild"), 2, "names the same model twice; leave one out"),
-        ("one,two", ("--mode", "calm"), 2, "means nothing to --mode vanilla,calm; leave it out"),
+        ("one,two", ("--mode", "calm"), 2, "does not apply to --mode vanilla,calm; leave it out"),
         ("one,", (), 2, "has an empty name in it"),
         ("one,missing", (), 3, "error: --small: "),
         ("one,large", ("--aligned",), 2, "cannot be mixed with --preset or --aligned"),

@@ -114,7 +114,7 @@ def test_a_budget_stops_in_time_with_balanced_data_and_the_same_command_goes_on(
         samples = results.read(out).samples
         assert set(samples.groupby("point").text_id.apply(frozenset)) == {frozenset(samples.text_id)}
         assert set(samples.point) == set(LABELS)
-        stopped = f"the time is up with {texts_there} of 8 texts; the same command goes on from there" in ended.err
+        stopped = f"time limit reached with {texts_there} of 8 texts; the same command resumes" in ended.err
         assert stopped is (texts_there < 8)
     assert results.read_run(out).status == "complete"
     assert len(by_hand) == 8, "no text was decoded twice"
@@ -125,7 +125,7 @@ def test_a_budget_that_is_up_before_the_first_text_is_no_failure(
 ) -> None:
     Seconds(monkeypatch)
     ended = succeeded(*custom, *GRID, "--out", tmp_path / "out", "--budget", "1s")
-    assert "the time is up with 0 of 8 texts" in ended.err
+    assert "time limit reached with 0 of 8 texts" in ended.err
     assert by_hand == []
     succeeded(*custom, *GRID, "--out", tmp_path / "out")
     assert len(by_hand) == 8
@@ -138,14 +138,14 @@ def test_a_budget_that_is_up_before_the_first_text_is_no_failure(
         ("--task iwslt17 --config none.yaml", 3, "error: --config: 'none.yaml': cannot be read as YAML ("),
         ("--task iwslt17 --mode bidl", 2, "error: --mode: 'bidl': not known"),
         ("--task iwslt17 --mode bild,", 2, "error: --mode: 'bild,': has an empty name in it"),
-        ("--task iwslt17 --gamma 3", 2, "error: --gamma: 3: means nothing to --mode bild (allowed with: speculative)"),
+        ("--task iwslt17 --gamma 3", 2, "error: --gamma: 3: does not apply to --mode bild (allowed with: speculative)"),
         ("--task iwslt17 --alpha-fb 1.5", 2, "error: --alpha-fb: 1.5: must be a number from 0 to 1"),
         ("--task iwslt17 --mode speculative --gamma 2.5", 2, "error: --gamma: '2.5': must be whole numbers"),
         ("--task iwslt17 --budget 0", 2, "error: --budget: '0': must be a duration"),
         ("--task iwslt17 --extend nothing", 3, "error: results: 'nothing': no run.parquet in it"),
         ("--task iwslt17 --draws 2", 2, "error: --draws: 2: greedy search gives the same text each time"),
         ("--task iwslt17 --small a,b --preset flan", 2, "cannot be mixed with --preset or --aligned"),
-        ("--task iwslt17 --large x --small a,b --mode calm", 2, "error: --small: 'a,b': means nothing to --mode "),
+        ("--task iwslt17 --large x --small a,b --mode calm", 2, "error: --small: 'a,b': does not apply to --mode "),
     ],
 )
 def test_what_is_wrong_on_the_command_line_is_said_in_one_line(

@@ -36,7 +36,9 @@ def test_a_problem_of_one_process_arrives_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_killed_is_told_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"^--processes: 1: one of them was ended \(.*SIGKILL.*\); run the same command"):
+    with pytest.raises(
+        RunError, match=r"^--processes: 1: one of them was terminated \(.*SIGKILL.*\); run the same command"
+    ):
         run_in_processes(die, (tmp_path,), 1)
 
 

@@ -35,11 +35,11 @@ from tests.made_training import source
         ({"processes": 1000}, "--processes: 1000: must be at most "),
         (
             {"steps": 9_999_999_999, "epochs": None},
-            "--steps: 9999999999: makes 9,999,999,999 batches, and at most 2,000,000 are laid out; ask for fewer",
+            "--steps: 9999999999: makes 9,999,999,999 batches, and at most 2,000,000 are allowed; ask for fewer",
         ),
         (
             {"steps": 1_000_001, "epochs": None, "processes": 2},
-            "--steps: 1000001: makes 2,000,002 batches, and at most 2,000,000 are laid out; ask for fewer",
+            "--steps: 1000001: makes 2,000,002 batches, and at most 2,000,000 are allowed; ask for fewer",
         ),
         ({"exit_layer": 0}, "--exit-layer: 0: must be 1 or more"),
         ({"seed": -1}, "--seed: -1: must be a whole number"),

@@ -29,8 +29,8 @@ WRONG = [
     ("--data . --max-drop x", "--max-drop: 'x': ", 2),
     ("--data . --max-drop -1", "--max-drop: -1.0: must be 0 or more points of quality", 2),
     ("--data . --test-limit 0", "--test-limit: 0: must be at least 1", 2),
-    ("--data . --mode vanilla --alpha-fb 0.5", "--alpha-fb: 0.5: means nothing to --mode vanilla", 2),
-    ("--data . --mode speculative --alpha-rb 1,2", "--alpha-rb: [1.0, 2.0]: means nothing to --mode speculative", 2),
+    ("--data . --mode vanilla --alpha-fb 0.5", "--alpha-fb: 0.5: does not apply to --mode vanilla", 2),
+    ("--data . --mode speculative --alpha-rb 1,2", "--alpha-rb: [1.0, 2.0]: does not apply to --mode speculative", 2),
     ("--data . --mode speculative --gamma 1.5", "--gamma: '1.5': must be whole numbers", 2),
 ]
 

@@ -125,5 +125,7 @@ def _show(out: Path, record: dict[str, Any], json_output: bool) -> None:
         counts = [f"{cost[name]:,}" if name in cost else "-" for name in ("texts", "source_tokens", "target_tokens")]
         rows.append([half, *counts, f"{cost['seconds']:,.1f}" if cost else "-"])
     print_rows(["half", "texts", "source tokens", "target tokens", "seconds"], rows)
-    state = "finished" if record["finished"] else "not finished: the same command goes on"
-    typer.echo(f"{out}: {record['decoding']['cut']:,} texts reached the length limit and are no targets; {state}")
+    state = "finished" if record["finished"] else "not finished: the same command resumes"
+    typer.echo(
+        f"{out}: {record['decoding']['cut']:,} texts reached the length limit and are not used as targets; {state}"
+    )

@@ -71,7 +71,7 @@ def check_torch() -> Check:
     try:
         import torch
     except (ImportError, OSError) as error:
-        return Check("torch", "fail", _one_line(error), "install torch as https://pytorch.org/get-started says")
+        return Check("torch", "fail", _one_line(error), "install torch as described at https://pytorch.org/get-started")
     build = "a CPU build" if torch.version.cuda is None else f"built for CUDA {torch.version.cuda}"
     return Check("torch", "ok", f"{torch.__version__}, {build}, {torch.backends.cpu.get_cpu_capability()}")
 
@@ -117,7 +117,7 @@ def check_gpu() -> Check:
         return Check("gpu", "warn", f"{found}; {others} other processes on it", "wait for them: they change the times")
     reasons = state["throttle_reasons"]
     if isinstance(reasons, str) and any(word in reasons for word in ("thermal", "slowdown", "brake")):
-        return Check("gpu", "warn", f"{found}; held back: {reasons}", "let it cool down, and check its power supply")
+        return Check("gpu", "warn", f"{found}; throttled: {reasons}", "let it cool down, and check its power supply")
     return Check("gpu", "ok", found)
 
 
@@ -130,9 +130,9 @@ def check_memory() -> Check:
         return Check("memory", "ok", "not known")
     found = f"{memory / _GIB:.1f} GiB {'in all' if available is None else 'available'}"
     if memory < _MEMORY_NEEDED:
-        return Check("memory", "fail", found, "close other programs: 1 GiB is the least for the embedded models")
+        return Check("memory", "fail", found, "close other programs: the embedded models need at least 1 GiB")
     if memory < _MEMORY_WANTED:
-        return Check("memory", "warn", found, "use small models: a T5-large pair in float32 wants 8 GiB")
+        return Check("memory", "warn", found, "use small models: a T5-large pair in float32 needs 8 GiB")
     return Check("memory", "ok", found)
 
 
@@ -141,7 +141,7 @@ def check_hub() -> Check:
 
     advice = "use local data and models, or those that are embedded; a proxy goes into HTTPS_PROXY"
     if constants.HF_HUB_OFFLINE:
-        return Check("hub", "ok", "not asked: HF_HUB_OFFLINE is set, so only cached models and data are used")
+        return Check("hub", "ok", "not checked: HF_HUB_OFFLINE is set, so only cached models and data are used")
     problem = _hub_problem(constants.ENDPOINT)
     if problem is not None:
         return Check("hub", "warn", f"{constants.ENDPOINT} cannot be reached: {problem}", advice)
@@ -155,7 +155,7 @@ def check_results_folder() -> Check:
     if not os.access(folder, os.W_OK):
         return Check("results", "fail", f"{folder} is not writable", "run in a folder of your own")
     if free < _RESULTS_NEEDED:
-        return Check("results", "fail", found, "free some disk space: 0.1 GiB is the least")
+        return Check("results", "fail", found, "free some disk space: at least 0.1 GiB is needed")
     return Check("results", "ok", found)
 
 
@@ -249,4 +249,4 @@ def _print_table(checks: Sequence[Check], possible: bool) -> None:
         table.add_row(check.name, status, escape(check.found), escape("" if check.advice is None else check.advice))
     console = SafeConsole()
     console.print(table)
-    console.print("A run is possible." if possible else "A run is not possible until what fails above is repaired.")
+    console.print("A run is possible." if possible else "A run is not possible until the failures above are fixed.")

@@ -45,7 +45,7 @@ def main() -> None:
         code = _say(*_explain(error))
     # The command-line library turns Ctrl-C into this code without a word.
     if code == _INTERRUPTED:
-        _say("stopped; what is finished is kept, and the same command goes on from there", _INTERRUPTED)
+        _say("stopped; what is finished is kept; the same command resumes", _INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -102,7 +102,7 @@ def report(
         log_report(log_to, made, "report")
         announce(f"logged to {log_to}")
     if not made.groups:
-        raise DataError("DIR", len(made.damaged), "files are damaged, and no others are there", "see above")
+        raise DataError("DIR", len(made.damaged), "files are damaged, and there are no others", "see above")
 
 
 def _print(made: Report, form: Format, draw: bool | None) -> None:

@@ -16,7 +16,7 @@ from bild_bench.cli.options import JsonOption, SeedOption, SourceColumnOption, T
 _START = "Model"
 
 ObjectiveOption = Annotated[
-    t.Objective, typer.Option("--objective", help="What is trained; see above.", rich_help_panel=_START)
+    t.Objective, typer.Option("--objective", help="Training objective; see above.", rich_help_panel=_START)
 ]
 ExitLayerOption = Annotated[
     int | None,
@@ -125,5 +125,5 @@ def _show(out: Path, record: dict[str, Any], json_output: bool) -> None:
         return
     losses = [entry for entry in record["history"] if "eval_loss" in entry]
     told = f"validation loss {losses[-1]['eval_loss']:.4f} at step {losses[-1]['step']:,}" if losses else "no step made"
-    state = "finished" if record["finished"] else "not finished: the same command goes on"
+    state = "finished" if record["finished"] else "not finished: the same command resumes"
     typer.echo(f"{out}: {told}; {record['seconds'] / 60:.1f} minutes; {state}")

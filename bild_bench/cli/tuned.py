@@ -80,7 +80,7 @@ def remarks(tuned: Tuned) -> list[str]:
         f"chosen on {caption_of(tuned.validation.summary, tuned.validation.experiment.run).splitlines()[0]}",
         f"reported on {caption_of(tuned.test.summary, tuned.test.experiment.run)}",
         "against vanilla: quality on the same texts, [95 % interval of the paired bootstrap over texts]",
-        "only the test figures are fair: on the texts that a point was chosen on, its figures flatter it",
+        "only the test figures are unbiased: a point looks better on the texts that it was chosen on",
     ]
     missed = "vanilla: no point of the grid comes that close to it on the validation texts"
     lines += [f"{row_name(drop)}: {missed}" for drop in tuned.missed]

@@ -34,7 +34,7 @@ class EarlyExitSettings(BildSettings):
     """BiLD's settings, and where the small model ends.
 
     Args:
-        exit_layer: the small model is the first so many decoder layers (k in the paper, which uses 1).
+        exit_layer: the number of decoder layers that form the small model (k in the paper, which uses 1).
 
     Raises:
         UsageError: a value outside its range.

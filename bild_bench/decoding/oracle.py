@@ -1,7 +1,7 @@
 """The oracle of the BiLD paper's motivating figure: how much of a text must the large model generate?
 
 Both models run at every step; the small model's token stands unless the large one finds it too unlikely. It is no way
-to be fast: it shows the quality that a share of replaced tokens buys.
+to be fast: it shows the quality that a given share of replaced tokens allows.
 """
 
 from __future__ import annotations

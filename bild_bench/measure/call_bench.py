@@ -189,7 +189,7 @@ def costs_of(role: str, source: int, timed: Mapping[Kind, float]) -> CallCosts:
 
 
 def _by_turn(beyond: Mapping[Kind, float], place: str, calls: int) -> Sequence[float]:
-    """Seconds that each turn, of so many calls, took beyond calls among their own kind; empty without such a place."""
+    """Extra seconds per turn, of this many calls, over calls after their own kind; empty without such a place."""
     turns: dict[int, list[float]] = {}
     for kind, seconds in beyond.items():
         if kind.place == place:

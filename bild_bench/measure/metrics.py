@@ -36,7 +36,7 @@ def tokenized(metric: str, tokenizer: str) -> str:
     if tokenizer not in TOKENIZERS:
         raise unknown_name(_OPTION, tokenizer, TOKENIZERS)
     if metric != "bleu":
-        raise UsageError(_OPTION, tokenizer, f"means nothing to {metric}", "leave it out, or add --metric bleu")
+        raise UsageError(_OPTION, tokenizer, f"does not apply to {metric}", "leave it out, or add --metric bleu")
     _require_installed(tokenizer)
     return metric if tokenizer == USUAL else f"{metric}-{tokenizer}"
 

@@ -123,7 +123,7 @@ def decoder_call(shape: Shape, call: DecoderCall) -> Work:
 
 
 def encoding(shape: Shape, source: int) -> Work:
-    """The encoder over a source of so many tokens, and the decoder's keys and values of it, which are kept."""
+    """The encoder over a source of this many tokens, and the decoder's keys and values of it, which are kept."""
     encoder, decoder = shape.encoder, shape.decoder
     product, cross = shape.d_model * encoder.inner, 2 * shape.d_model * decoder.inner
     per_layer = 2 * source * (4 * product + _feed_elements(shape, encoder)) + 4 * source * source * encoder.inner

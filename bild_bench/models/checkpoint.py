@@ -77,7 +77,7 @@ def find_checkpoint(choice: ModelChoice, option: str, announce: Callable[[str], 
         raise DataError(
             option,
             choice.source,
-            "holds no config.json, so it is no checkpoint",
+            "holds no config.json, so it is not a checkpoint",
             "give a folder saved by save_pretrained",
         )
     for name in _CONFIGURATION:
@@ -105,7 +105,7 @@ def _locate(
         folder = Path(choice.source).expanduser()
         is_folder, is_file = folder.is_dir(), folder.is_file()
     except (OSError, RuntimeError) as error:
-        raise DataError(option, choice.source, f"is no usable path ({error})", "check the path") from error
+        raise DataError(option, choice.source, f"is not a usable path ({error})", "check the path") from error
     if is_folder:
         return folder, None
     if is_file:

@@ -83,11 +83,11 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
     except Exception as error:
         # Damaged weights and impossible shapes end in errors of safetensors, torch, the library and Python itself.
         raise DataError(
-            option, checkpoint.name, f"cannot be loaded ({_reason(error)})", "fetch or save the checkpoint anew"
+            option, checkpoint.name, f"cannot be loaded ({_reason(error)})", "download or save the checkpoint again"
         ) from error
     problem = _wrong_weights(checkpoint, model, info)
     if problem is not None:
-        raise DataError(option, checkpoint.name, problem, "fetch or save the checkpoint anew")
+        raise DataError(option, checkpoint.name, problem, "download or save the checkpoint again")
     tensors = (*model.named_parameters(), *model.named_buffers())
     broken = next((name for name, tensor in tensors if not torch.isfinite(tensor).all()), None)
     if broken is not None:
@@ -168,7 +168,9 @@ def require_encoder_decoder(checkpoint: Checkpoint, option: str) -> None:
     kind = config.get("model_type")
     known = _text_models()
     if not isinstance(kind, str) or kind not in known:
-        what = "names no model_type" if kind is None else f"is of type {kind}, which is no encoder-decoder text model"
+        what = (
+            "names no model_type" if kind is None else f"is of type {kind}, which is not an encoder-decoder text model"
+        )
         raise DataError(
             option,
             checkpoint.name,
@@ -192,7 +194,7 @@ def _wrong_weights(checkpoint: Checkpoint, model: Any, info: Any) -> str | None:
     """What is wrong with the weights that were read, in words."""
     if info["mismatched_keys"]:
         name, found, wanted = min(info["mismatched_keys"])
-        return f"weight {name} has shape {list(found)}, its configuration wants {list(wanted)}"
+        return f"weight {name} has shape {list(found)}, its configuration expects {list(wanted)}"
     missing = sorted(info["missing_keys"])
     # T5's configuration insists on a tied head whatever the file says, and the library would tie one that is lost.
     own_head = checkpoint.file_json("config.json").get("tie_word_embeddings") is False

@@ -88,7 +88,7 @@ def answers(
     """The choices of a group.
 
     Args:
-        max_drops: one question each: the fastest point at most so many points of quality below vanilla.
+        max_drops: one question each: the fastest point at most this many points of quality below vanilla.
         min_speedup: one question more: the best quality at this decoding speed-up or more; None for none.
         samples: see `sample_reader`.
 

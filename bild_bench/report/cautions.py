@@ -80,13 +80,13 @@ def _by_line(found: Sequence[tuple[str, Sequence[str]]], members: int) -> list[s
 
 
 def _pruned(group: Group) -> list[str]:
-    """The points that take no part, those with one reason in one line."""
+    """The points that are left out, one line per reason."""
     reasons: dict[str, list[str]] = {}
     for entry in group.entries:
         if entry.pruned is not None:
             reasons.setdefault(entry.pruned, []).append(entry.label)
     return [
-        f"{', '.join(labels)} {'takes' if len(labels) == 1 else 'take'} no part: {reason}"
+        f"{', '.join(labels)} {'is' if len(labels) == 1 else 'are'} left out: {reason}"
         for reason, labels in reasons.items()
     ]
 
@@ -119,7 +119,7 @@ def _of_member(group: Group, member: Member, rows: pd.DataFrame) -> Cautions:
         word = "slower" if change > 0 else "faster"
         found.append(
             f"drift: vanilla was {abs(change):.0%} {word} per token in the last third of the run than in the first; "
-            "paired speed-ups bear it, times and ms/token do not"
+            "paired speed-ups are hardly affected, times and ms/token are"
         )
     states = ((member.run.environment, "before"), (member.run.environment_after, "after"))
     throttled = [_throttled(environment, when) for environment, when in states]

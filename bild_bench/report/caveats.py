@@ -67,7 +67,7 @@ def _of_references(run: RunRecord, ok: pd.DataFrame) -> list[str]:
     found = [] if unreadable is None else [unreadable]
     if unanswered:
         have = "has" if unanswered == 1 else "have"
-        found.append(f"{unanswered} of {len(texts)} texts {have} no reference (null or empty): timed, and in no score")
+        found.append(f"{unanswered} of {len(texts)} texts {have} no reference (null or empty): timed but not scored")
     return found
 
 

@@ -104,7 +104,7 @@ def front_line() -> Spec:
 
 
 def marks(rows: list[Row], columns: int) -> Spec:
-    """Every point; those on the front are large and outlined. The legend has so many columns."""
+    """Every point; those on the front are large and outlined. The legend has this many columns."""
     legend = {"title": None, "orient": "top", "direction": "horizontal", "offset": 6, "symbolOpacity": 1}
     legend |= {"symbolStrokeWidth": 0, "columns": columns, "columnPadding": 14}
     tooltip = [{"field": name, "title": title} for name, title in (*_TOOLTIP, ("speedup_text", "decoding"))]

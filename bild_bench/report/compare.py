@@ -207,7 +207,7 @@ def _point_notes(point: PointPair, shared: int, role: str) -> list[str]:
     if role == "baseline" and time is not None and (time.low > 1 or time.high < 1):
         found.append(
             f"the baseline itself took {time.value:.2f} times A's seconds: its code or the machine's state is not the"
-            " same; intervals cover the choice of texts and no such change, which speed-ups suffer less from"
+            " same; intervals cover the choice of texts, not such a change, which affects speed-ups less"
         )
     return found
 
@@ -240,5 +240,5 @@ def _nothing_matches(first: Sequence[_Candidate], second: Sequence[_Candidate]) 
     if set(one.points).isdisjoint(two.points):
         problem = f"B has none of A's points; it has {', '.join(two.points)}"
         return DataError("points", ", ".join(one.points), problem, "run the same points in both")
-    problem = "no text was decoded well in both by the same point"
+    problem = "no text was decoded without error in both by the same point"
     return DataError("texts", str(two.member.directory), problem, "see what failed: bild-bench report")

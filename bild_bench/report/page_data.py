@@ -169,7 +169,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
             f"{parts.large_pct:.0f} % large model, {parts.rest_pct:.0f} % the rest.".replace("-", "−")
         )
     if answer.in_sample:
-        notes.append("In-sample: chosen on the texts it is shown on.")
+        notes.append("In-sample: chosen on the texts it is measured on.")
     figure = "–" if entry.speedup is None else f"{entry.speedup:.2f}×"
     speed = entry.summary.speedup_decoding
     # One text has no interval, and the baseline's speed-up over itself no width.

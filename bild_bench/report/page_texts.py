@@ -30,7 +30,7 @@ def texts_of(rows: Mapping[str, pd.DataFrame], text_ids: Sequence[str], *, most_
     Returns:
         total: how many texts there are. pieces: piece texts, by number. shown: a list of {id, number (from 1),
         source, references, outputs}. An output is {label, text, error, generated, seconds, rollbacks, trace}; a trace
-        is None where pieces are not stored, else {pieces: numbers, kinds: a letter a token (S small, L large, x cut),
+        is None where pieces are not stored, else {pieces: numbers, kinds: a letter per token (S small, L large, x cut),
         probs: max p_S in thousandths or None, nlls: -ln p_L or None}.
     """
     by_text = {label: _first_draw(frame) for label, frame in rows.items()}

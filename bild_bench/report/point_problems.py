@@ -58,8 +58,8 @@ def _failures(point: PointSummary, failed: pd.DataFrame) -> list[_Problem]:
         found.append(_Problem(alone, point.point, alone, ""))
     if point.diverged_texts and point.divergence_margin_max is not None:
         alone = (
-            f"claims the baseline's tokens, yet {point.diverged_texts} of {point.texts} texts have others: largest"
-            f" margin {point.divergence_margin_max:.2g} logits (rounding breaks ties; more than that is a fault)"
+            f"should reproduce the baseline's tokens, but {point.diverged_texts} of {point.texts} texts have others: "
+            f"largest margin {point.divergence_margin_max:.2g} logits (rounding can break ties; a larger one is a bug)"
         )
         found.append(_Problem(alone, point.point, alone, ""))
     return found

@@ -93,8 +93,8 @@ def remarks(profile: Mapping[str, Any]) -> list[str]:
     beaten = [point["point"] for point in profile["points"] if _beats(point["timing"]["over_limit"])]
     if beaten:
         lines.append(
-            f"warning: below the limit, where no time can be: {', '.join(beaten)}. The measured ceilings are too low: "
-            "the machine was busy meanwhile, or the weights came from a nearer cache; measure again when it is idle"
+            f"warning: faster than the limit, which is impossible: {', '.join(beaten)}. The measured ceilings are too "
+            "low: the machine was busy, or the weights came from a nearer cache; measure again when it is idle"
         )
     errors: Sequence[str] = profile["errors"]
     if errors:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # A text enters the paired figures only where the same process decoded both on the same machine.
 _PAIRED_BY = ["text_id", "draw", "process_id", "machine"]
 
-# Below so many texts and draws a percentile is little more than the slowest of them.
+# Below this many texts and draws a percentile is little more than the slowest of them.
 _LATENCIES = {"latency_p50_ms": (50, 1), "latency_p95_ms": (95, 20), "latency_p99_ms": (99, 100)}
 
 

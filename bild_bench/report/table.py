@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bild_bench.measure.quality import Score
 
-# A label that takes more of a line than one part in so many is folded.
+# A label that takes more of a line than one part in this many is folded.
 _LABEL_SHARE = 3
 
 

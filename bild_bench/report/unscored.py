@@ -20,7 +20,7 @@ def unanswered(rows: pd.DataFrame, metric: str) -> list[str]:
         return ["no text has a reference: scores mean nothing"]
     unreadable = script_warning(metric, texts["references"])
     found = [] if unreadable is None else [unreadable]
-    return found + ([f"{without} of {len(texts)} texts have no reference: in no score"] if without else [])
+    return found + ([f"{without} of {len(texts)} texts have no reference and are not scored"] if without else [])
 
 
 def empty_in_either(a: Side, b: Side) -> list[str]:

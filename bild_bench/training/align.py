@@ -50,7 +50,7 @@ def align(job: Job, announce: Announce) -> dict[str, Any]:
     """
     calibration = job.calibration
     if calibration is None:
-        raise UsageError("--large", None, "an alignment needs a model to follow", "add --large PATH")
+        raise UsageError("--large", None, "alignment needs a large model", "add --large PATH")
     end = None if job.recipe.max_time is None else time.time() + 60 * job.recipe.max_time
     checkpoints = _checkpoints(job, calibration, announce)
     plan = make_plan(job, calibration.share, announce)
@@ -62,7 +62,7 @@ def align(job: Job, announce: Announce) -> dict[str, Any]:
         _note(job, decoding=cost(job.out))
     left = None if end is None else (end - time.time()) / 60
     if missing(plan, job.out) or (left is not None and left <= 0):
-        announce("stopped by --max-time; the same command goes on")
+        announce("stopped by --max-time; the same command resumes")
         return read_record(job.out, ALIGNMENT)
     trained = train(replace(job, recipe=replace(job.recipe, max_time=left)), announce)
     _note(job, training={"seconds": trained["seconds"], **trained["trained"]}, finished=trained["finished"])

@@ -21,7 +21,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class BatchSize:
-    """How much goes into one batch: so many texts, or so many tokens of source and target with their padding."""
+    """How much goes into one batch: a number of texts, or of tokens of source and target with their padding."""
 
     texts: int | None
     tokens: int | None
@@ -53,7 +53,7 @@ class Batches(Dataset[dict[str, Tensor]]):
         return sum(map(len, self._batches))
 
     def seen(self, batches: int) -> dict[str, int]:
-        """Texts, source_tokens and target_tokens of the first so many batches, padding not counted."""
+        """Texts, source_tokens and target_tokens of the first batches, padding not counted."""
         texts = [self._texts[row] for rows in self._batches[:batches] for row in rows]
         source, target = (sum(len(getattr(text, side)) for text in texts) for side in ("source", "target"))
         return {"texts": len(texts), "source_tokens": source, "target_tokens": target}
@@ -80,7 +80,7 @@ def training_batches(
         seed: of the order; batches of one epoch hold texts of like length and come in a random order.
 
     Raises:
-        UsageError: so many epochs make more batches than are ever laid out.
+        UsageError: the epochs make more batches than are allowed.
     """
     lengths = _lengths([text for texts, _ in parts for text in texts])
     batches: list[Rows] = []
@@ -96,7 +96,7 @@ def training_batches(
         if epochs is not None and epoch + 1 > epochs:
             made = made[: max(1, round((epochs - epoch) * len(made)))]
         if epochs is not None and epochs * len(made) > MOST_BATCHES:
-            problem = f"makes about {epochs * len(made):,.0f} batches, and at most {MOST_BATCHES:,} are laid out"
+            problem = f"makes about {epochs * len(made):,.0f} batches, and at most {MOST_BATCHES:,} are allowed"
             raise UsageError("--epochs", epochs, problem, "ask for fewer, and go on from --init")
         batches += made
         epoch += 1

@@ -180,7 +180,7 @@ def read_calibrated(job: Job, model: Any, tokenizer: Any) -> list[Learned]:
                 raise DataError("--out", str(job.out / CALIBRATION), problem, "run the same align command again")
             texts[kind] = tuple(text for text, cut in stored if not cut)
             if not texts[kind]:
-                problem = f"ran into the length limit on all {len(stored):,} {kind} texts of {source.task.name}"
+                problem = f"reached the length limit on all {len(stored):,} {kind} texts of {source.task.name}"
                 fix = "give a trained model, or raise --target-limit"
                 raise DataError("--large", record["asked"]["large"], problem, fix)
         found.append(Learned(source, counts["label"], counts["fingerprint"], **texts, dropped=counts["dropped"]))

@@ -67,9 +67,9 @@ def _alignment(told: Mapping[str, Any], trained: Mapping[str, int], seconds: flo
     yield "## Alignment"
     yield ""
     yield (
-        f"The targets are no references but greedy texts of {large} (fingerprint {told['found']['large']}) on "
+        f"The targets are not references but greedy outputs of {large} (fingerprint {told['found']['large']}) on "
         f"{100 * share:g} % of the training sources. Started from {small} (fingerprint {told['found']['small']}). "
-        f"{decoding['cut']:,} of the {decoding['texts']:,} texts reached the length limit and are no targets."
+        f"{decoding['cut']:,} of the {decoding['texts']:,} texts reached the length limit and are not used as targets."
     )
     yield ""
     yield "| half | texts | source tokens | target tokens | minutes |"

@@ -21,13 +21,13 @@ _PAPER_TASKS = {
 }
 _NEW_MODEL: dict[str, Setting] = {
     "optimizer": ("adamw", f"{_OWN}: with scaled rates a small T5 learns several times faster from random weights"),
-    "scale_rate": (True, "T5 was trained so (Raffel et al. 2020, section 3.1.2, by Adafactor)"),
+    "scale_rate": (True, "T5 was trained this way (Raffel et al. 2020, section 3.1.2, by Adafactor)"),
     "rate": (0.05, f"{_OWN}, the best of four tried on captions; the smaller the model the higher (0.08 below 2 M)"),
     "schedule": ("cosine", _OWN),
     "warmup": (200, _OWN),
     "weight_decay": (0.01, _OWN),
     "batch_texts": (None, ""),
-    "batch_tokens": (2400, f"{_OWN}: larger batches learned less an hour on a CPU"),
+    "batch_tokens": (2400, f"{_OWN}: larger batches learned less per hour on a CPU"),
     "epochs": (8.0, _OWN),
     "every": (500, _OWN),
 }

@@ -84,8 +84,8 @@ def _raise(exit_code: int, problems: Any, count: int) -> None:
     if told:
         raise RuntimeError(*told[0][1])
     how = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
-    fix = "run the same command again: it goes on; if memory ran out, with fewer processes in another --out"
-    raise RunError("--processes", count, f"one of them was ended ({how})", fix)
+    fix = "run the same command again: it resumes; if memory ran out, with fewer processes in another --out"
+    raise RunError("--processes", count, f"one of them was terminated ({how})", fix)
 
 
 def _member(rank: int, sent: bytes, group: tuple[int, int, int], problems: Any) -> None:

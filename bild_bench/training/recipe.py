@@ -15,7 +15,7 @@ Optimizer = Literal["adafactor", "adamw"]
 Schedule = Literal["constant", "constant_with_warmup", "linear", "cosine", "inverse_sqrt"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
-# All batches are laid out before the first step, about 200 bytes each.
+# All batches are planned before the first step, about 200 bytes each.
 MOST_BATCHES = 2_000_000
 
 _AT_LEAST_ONE = ("exit_layer", "batch_texts", "batch_tokens", "accumulate", "steps", "every", "patience")
@@ -43,7 +43,7 @@ class Recipe:
         dropout: None leaves the model's.
         precision: of the products, "auto" being bfloat16 on a GPU that has it; weights and optimizer are float32.
         every: steps between checkpoints; each comes with a validation loss.
-        patience: stop after so many checkpoints without a lower validation loss, and keep the best; None for neither.
+        patience: stop after this many checkpoints without a lower validation loss, and keep the best; None for neither.
         max_time: minutes after which this call ends; the same command goes on.
         source_limit, target_limit: tokens at most, the end token included; None for the task's.
         seed: of new weights, order and dropout.
@@ -103,10 +103,10 @@ class Recipe:
         _check_one_of(self, "batch_texts", "batch_tokens")
         _check_one_of(self, "epochs", "steps")
         shared = self.accumulate * self.processes
-        rule = f"makes {shared:,} batches per step, and at most {MOST_BATCHES:,} are laid out"
+        rule = f"makes {shared:,} batches per step, and at most {MOST_BATCHES:,} are allowed"
         _check("accumulate", self.accumulate, lambda _: shared <= MOST_BATCHES, rule, "ask for fewer")
         batches = (self.steps or 0) * shared
-        rule = f"makes {batches:,} batches, and at most {MOST_BATCHES:,} are laid out"
+        rule = f"makes {batches:,} batches, and at most {MOST_BATCHES:,} are allowed"
         _check("steps", self.steps, lambda _: batches <= MOST_BATCHES, rule, "ask for fewer, and go on from --init")
 
 

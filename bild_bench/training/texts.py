@@ -27,8 +27,8 @@ class Source:
         weight: texts of an epoch as a share of those there are; 0.5 shows half of them in one epoch and the other half
             in the next.
         validation: where the validation texts are if not in `data`; None for its validation split.
-        limit: a seeded sample of so many training texts; None for all.
-        hold_out: take so many validation texts out of the training texts instead; 0 for none.
+        limit: a seeded sample of this many training texts; None for all.
+        hold_out: take this many validation texts out of the training texts instead; 0 for none.
 
     Raises:
         UsageError: a weight or a number of held-out texts out of range.
@@ -156,7 +156,7 @@ def encode(examples: Sequence[Example], prefix: str, tokenizer: Any, sizes: tupl
 
 
 def encode_sources(texts: Sequence[str], prefix: str, tokenizer: Any, size: int) -> list[list[int]]:
-    """Ids of each text with the prefix, cut to so many, the end token included."""
+    """Ids of each text with the prefix, cut to a length, the end token included."""
     found: list[list[int]] = tokenizer([prefix + text for text in texts], truncation=True, max_length=size)["input_ids"]
     return found
 
@@ -171,7 +171,7 @@ def _validation(
         return out, [example for row, example in enumerate(kept) if row not in held]
     if source.validation is None and Path(source.data).is_file():
         fix = "add --hold-out 200, or --validation-data PATH"
-        raise DataError("--validation-data", None, f"{source.data} is one file, and not to be validated on", fix)
+        raise DataError("--validation-data", None, f"{source.data} is a single file without validation texts", fix)
     found = load_split(source, "validation", seed, announce)
     return [text for text in found.examples if text.source.strip() and text.answered], kept
 

@@ -95,4 +95,6 @@ def _unfit(vocabulary: int, said: str) -> DataError:
     if many is not None:
         problem = f"is too small (the texts have {int(many[1]):,} characters and special pieces)"
         return DataError("--vocab-size", vocabulary, problem, f"ask for {int(many[1]):,} or more")
-    return DataError("--vocab-size", vocabulary, f"no tokenizer comes of these texts ({said})", "check the texts")
+    return DataError(
+        "--vocab-size", vocabulary, f"no tokenizer can be trained on these texts ({said})", "check the texts"
+    )

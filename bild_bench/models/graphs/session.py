@@ -154,7 +154,7 @@ def _uncaptured(error: RuntimeError, capacity: int) -> RunError:
     return RunError(
         "CUDA graphs",
         capacity,
-        f"no step for so many tokens can be captured ({_one_line(error)})",
+        f"no step for this many tokens can be captured ({_one_line(error)})",
         "use --session fast, or shorter texts",
     )
 

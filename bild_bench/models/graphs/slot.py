@@ -113,5 +113,5 @@ class Slot:
 
 
 def padded(rows: int) -> int:
-    """The smallest size that so many rows fit in."""
+    """The smallest size that this many rows fit in."""
     return next(size for size in SIZES if size >= rows)

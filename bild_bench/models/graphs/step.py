@@ -63,7 +63,7 @@ class Buffers:
 
 
 def make_buffers(weights: DecoderWeights, bias: Tensor, capacity: int, width: int) -> Buffers:
-    """Buffers for so many positions of the target and of the source.
+    """Buffers for this many positions of the target and of the source.
 
     Zeros and not whatever lies in memory: a NaN behind a mask is still a NaN after the softmax.
 

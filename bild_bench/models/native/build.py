@@ -54,7 +54,7 @@ def native_library(announce: Callable[[str], None] = lambda line: None, *, inste
         problem = _FOUND[wanted].problem
         if problem is not None and instead:
             silence = f"(--session fast or {SWITCH}=0 silences this)"
-            announce(f"the native decoder is left out, and PyTorch used instead: {problem} {silence}")
+            announce(f"PyTorch is used instead of the native decoder: {problem} {silence}")
     return _FOUND[wanted]
 
 
@@ -83,7 +83,7 @@ def _compiler() -> tuple[str, ...]:
     except ValueError:
         first, others = named, []
     if (path := shutil.which(first)) is None:
-        raise _BuildError(f"CXX={named} is no program that can be run")
+        raise _BuildError(f"CXX={named} is not a program that can be run")
     return (path, *others)
 
 
@@ -111,7 +111,9 @@ def _compiled(compiler: tuple[str, ...], announce: Callable[[str], None]) -> cty
             _compile(compiler, made)
             keep(made, target)
         if (library := kept_library(target)) is None:
-            raise _BuildError(f"{target} is not as it was written: is the disk full, or does it keep no owners?")
+            raise _BuildError(
+                f"{target} changed after it was written: is the disk full, or does it not record file owners?"
+            )
         return library
 
 

@@ -25,10 +25,10 @@ function corrected(figures) {
   const cuts = figures.rollbacks.reduce((sum, count) => sum + count, 0);
   const facts = [
     ["Rollbacks", String(cuts)],
-    ["Drafts thrown away", String(figures.discarded)],
+    ["Drafts discarded", String(figures.discarded)],
     ["of these drafted again", percent(figures.drafted_twice, figures.discarded)],
   ];
-  if (figures.word_starts !== null) facts.push(["Cuts at the start of a word", percent(figures.word_starts, cuts)]);
+  if (figures.word_starts !== null) facts.push(["Rollbacks at the start of a word", percent(figures.word_starts, cuts)]);
   const cards = make("dl", { class: "cards" }, ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
   return [cards, make("div", { class: "columns" }, quarters(figures), pairs(figures))];
 }

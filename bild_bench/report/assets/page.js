@@ -26,7 +26,7 @@ function groupPart(group, number) {
     section(`${prefix}-front`, make("span", { class: "hidden" }, `${group.metric} against speed`), null,
       pointPlot(group.charts.front, "front", `${prefix}-front`, `${group.metric} against decoding speed-up, ${plural(group.points.length, "point")}, ${best} on the front. ${FIGURES}`, onPoint)),
     group.charts.oracle
-      ? section(`${prefix}-oracle`, "How much must the large model generate?", "The oracle asks both models for every token and replaces what the large one finds too unlikely: the quality that a share of replaced tokens buys.",
+      ? section(`${prefix}-oracle`, "How much must the large model generate?", "The oracle asks both models for every token and replaces what the large one finds too unlikely: the quality that a given share of replaced tokens allows.",
         pointPlot(group.charts.oracle, "oracle", `${prefix}-oracle`, `${group.metric} against the share of tokens that the large model chose. ${FIGURES}`, onPoint))
       : null,
     group.charts.heatmaps
