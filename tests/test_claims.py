@@ -56,7 +56,7 @@ def test_texts_that_differ_are_counted_with_the_largest_margin() -> None:
 def test_none_differs() -> None:
     summary = summary_of(texts(SAME, SAME))
     assert (summary.points[1].diverged_texts, summary.points[1].divergence_margin_max) == (0, None)
-    assert not [warning for warning in summary.warnings if "claims" in warning]
+    assert not [warning for warning in summary.warnings if "should reproduce" in warning]
 
 
 def test_an_infinite_margin_is_the_largest() -> None:
@@ -79,13 +79,13 @@ def test_without_a_baseline_or_an_ok_row_nothing_was_compared() -> None:
 
 
 def test_a_warning_names_count_and_largest_margin() -> None:
-    found = [line for line in summary_of(texts(SAME, TIE, TIE)).warnings if "claims" in line]
+    found = [line for line in summary_of(texts(SAME, TIE, TIE)).warnings if "should reproduce" in line]
     assert len(found) == 1
     assert found[0].startswith(
         "speculative gamma=5: should reproduce the baseline's tokens, but 2 of 3 texts have others"
     )
     assert "largest margin 4e-06 logits" in found[0]
-    (fault,) = [line for line in summary_of(texts(FAULT)).warnings if "claims" in line]
+    (fault,) = [line for line in summary_of(texts(FAULT)).warnings if "should reproduce" in line]
     assert "largest margin 2.5 logits" in fault
 
 

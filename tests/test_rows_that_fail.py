@@ -106,7 +106,8 @@ def test_null_and_empty_cells_are_rows_with_a_status_and_a_count(tmp_path: Path)
     summary = summarise(found)
     warnings = " | ".join(summary.warnings)
     assert "2 of 4 texts have no reference (null or empty): timed but not scored" in warnings
-    assert "vanilla: 2 failed and are left out of every figure (the first: the source cell is null)" in warnings
+    failed = "2 failed and are left out of every figure (the first: the source cell is null): vanilla, bild fb=0.5 rb=2"
+    assert failed in warnings
     quality = summary.points[0].quality
     assert quality is not None
     assert "nrefs:1|" in quality.signature

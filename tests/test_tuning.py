@@ -195,8 +195,8 @@ def test_without_a_directory_the_same_command_finds_its_own(
         ((-1.0,), {}, "--max-drop: -1.0: must be 0 or more"),
         ((float("inf"),), {}, "--max-drop: inf: must be 0 or more"),
         ((0.0,), {"points": [make_point("vanilla", {})]}, "--mode: 'vanilla'"),
-        ((0.0,), {"prune": True}, "prune: True: does not go with tune"),
-        ((0.0,), {"budget": 5.0}, "budget: 5.0: does not go with tune"),
+        ((0.0,), {"prune": True}, "prune: True: cannot be used with tune"),
+        ((0.0,), {"budget": 5.0}, "budget: 5.0: cannot be used with tune"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_decoded(
