@@ -140,7 +140,7 @@ def test_a_weight_must_be_above_zero(weight: float) -> None:
 
 def test_one_file_alone_is_not_validated_on(tmp_path: Path, tokenizer: Any) -> None:
     path = jsonl(tmp_path / "texts.jsonl", [{"source": "a", "target": "b"}] * 3)
-    with pytest.raises(DataError, match=r"--validation-data: not given: .* is one file.*add --hold-out"):
+    with pytest.raises(DataError, match=r"--validation-data: not given: .* is a single file.*add --hold-out"):
         read_source(Source(load_task("custom"), str(path)), tokenizer, WIDE, 0, silent)
 
 

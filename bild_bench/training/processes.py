@@ -54,11 +54,14 @@ def _first_failure(members: Sequence[SpawnProcess]) -> int | None:
     """Wait until all have ended well, or one has not: its exit code."""
     running = list(members)
     while running:
-        wait([member.sentinel for member in running])
-        for member in running:
+        ready = set(wait([member.sentinel for member in running]))
+        ended = [member for member in running if member.sentinel in ready]
+        for member in ended:
+            # A sentinel is ready a moment before the exit code is known.
+            member.join()
             if member.exitcode:
                 return member.exitcode
-        running = [member for member in running if member.exitcode is None]
+        running = [member for member in running if member not in ended]
     return None
 
 
