@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Characters of a text in its one-line repr.
 _SHOWN = 60
+# Timed to choose the threads: what a step costs hardly depends on the words.
+_TYPICAL = "The quick brown fox jumps over the lazy dog and runs into the forest."
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def load_pair(
     prefix: str | None = None,
     device: str = "auto",
     dtype: str = "float32",
+    threads: int | None = None,
     session: str = "auto",
     roles: Sequence[str] = ("large", "small"),
     library_roles: Sequence[str] = (),
@@ -90,6 +93,7 @@ def load_pair(
     """Load the pair for a task; the options are those of `bild-bench run`.
 
     Args:
+        threads: CPU threads that `generate` decodes on; None for those with which the models are fastest.
         roles: the models to load, of "large" and "small".
         library_roles: those of them that are loaded as the library's own models too, for hf-greedy and hf-assisted.
 
@@ -97,9 +101,13 @@ def load_pair(
         UsageError: a role that is not known, or a library's copy of a model that is not loaded.
         UsageError, DataError: see `models.choice.choose_pair` and `models.pair.load_pair`.
     """
+    import torch
+
+    from bild_bench.checks import check_threads
     from bild_bench.models import pair as pairs
     from bild_bench.models.choice import choose_pair
     from bild_bench.tasks import load_task
+    from bild_bench.thread_choice import computing_on, set_fastest
 
     _check_roles("roles", roles, ("large", "small"))
     _check_roles("library_roles", library_roles, roles)
@@ -107,9 +115,14 @@ def load_pair(
     choice = choose_pair(
         found.name, found.kind, preset=preset, aligned=aligned, large=large, small=small, prefix=prefix
     )
-    return pairs.load_pair(
+    check_threads(threads)
+    pair = pairs.load_pair(
         choice, roles, device=device, dtype=dtype, session=session, library_keys=library_roles, announce=announce
     )
+    with computing_on(threads):
+        if threads is None:
+            set_fastest(pair, _TYPICAL, pair.limits(found.target_limit))
+        return replace(pair, threads=torch.get_num_threads())
 
 
 def generate(
@@ -144,6 +157,7 @@ def generate(
     from bild_bench.plan import check_sampling, make_point
     from bild_bench.remarks import remarks_on, unknown_tokens
     from bild_bench.tasks import load_task
+    from bild_bench.thread_choice import computing_on
 
     _check_arguments(pair, text, sampling)
     check_seed(seed)
@@ -152,9 +166,10 @@ def generate(
         check_sampling([point])
     limits, source = pair.limits(limits_of.target_limit), pair.tokenise(text, limits_of.source_limit)
     check_method(pair, point.method, point.settings)
-    encoded = {role: pair.encode(role, source) for role in point.method.uses}
-    sessions = open_sessions(pair, point.method, point.settings, source, encoded, limits)
-    decoded = point.method.decode(sessions, point.settings, limits, _picker(sampling, seed))
+    with computing_on(pair.threads):
+        encoded = {role: pair.encode(role, source) for role in point.method.uses}
+        sessions = open_sessions(pair, point.method, point.settings, source, encoded, limits)
+        decoded = point.method.decode(sessions, point.settings, limits, _picker(sampling, seed))
     trace = decoded.trace()
     pieces = tuple(Piece(text, step) for text, step in zip(pieces_of(pair, trace), trace, strict=True))
     return Generated(

@@ -9,11 +9,9 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -22,7 +20,6 @@ from bild_bench.data import Example
 from bild_bench.errors import RunError, UsageError
 from bild_bench.extending import kept_samples
 from bild_bench.measure.environment import busy_reason, describe_environment, peak_memory
-from bild_bench.measure.timing import calibrate, in_one_line
 from bild_bench.parquet import writing
 from bild_bench.passes import decode_text, warm_up
 from bild_bench.plan import Point
@@ -30,8 +27,8 @@ from bild_bench.pruning import Pruner
 from bild_bench.recording import run_record
 from bild_bench.schema import RunRecord, SampleRecord
 from bild_bench.setup import Announce, Request, Setup, choose, prepare, silent
-
-_LONG_START_SECONDS = 60.0
+from bild_bench.thread_choice import computing_on
+from bild_bench.watch import Watch
 
 Track = Callable[[Iterable[Example], int, int], Iterable[Example]]
 Observe = Callable[[RunRecord, Sequence[SampleRecord]], None]
@@ -46,17 +43,7 @@ def untracked(texts: Iterable[Example], done: int, total: int) -> Iterable[Examp
     return texts
 
 
-@contextmanager
-def _threads_restored() -> Iterator[None]:
-    """What else a notebook computes must not go on with an experiment's threads."""
-    before = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@_threads_restored()
+@computing_on(None)
 def run_experiment(
     request: Request,
     points: Sequence[Point],
@@ -110,7 +97,7 @@ def run_experiment(
     return directory
 
 
-@_threads_restored()
+@computing_on(None)
 def estimate(request: Request, points: Sequence[Point], announce: Announce = silent) -> tuple[int, float]:
     """How many texts an experiment has, and about how many seconds it takes, judged by its warm-up texts.
 
@@ -193,7 +180,9 @@ def _decode_texts(
     if setup.request.extend is not None:
         rows = sum(len(samples) for samples in kept.values())
         announce(f"{rows} rows of {len(kept)} texts are taken over from {setup.request.extend}")
-    calibration = _prepare_clock(setup, len(todo), announce) if todo else run.calibration
+    watch = Watch(directory, setup, len(todo), announce)
+    if todo:
+        run = watch.begin(run)
     pruner = Pruner(run) if setup.request.prune else None
     longest = 0.0
     for example in track(todo, len(finished), run.texts):
@@ -201,17 +190,19 @@ def _decode_texts(
         if deadline is not None and began + longest > deadline:
             announce(f"time limit reached with {len(finished)} of {run.texts} texts; the same command resumes")
             return
+        watch.before_text()
         samples = decode_text(example, run, setup, kept.get(example.id, []), process)
         results.write_text(directory, example.id, samples)
         finished.add(example.id)
         if pruner is not None:
             run = _pruned(directory, run, pruner, samples, announce)
+        run = watch.after_text(run)
         observe(run, samples)
         longest = max(longest, time.monotonic() - began)
     device = setup.pair.device
-    after = describe_environment(device) | peak_memory(device)
+    after = run.environment_after | describe_environment(device) | peak_memory(device)
     after["busy"] = busy_reason(run.environment["load"], _number(after["load"]), torch.get_num_threads())
-    results.complete(directory, replace(run, environment_after=after, calibration=calibration))
+    results.complete(directory, replace(run, environment_after=after))
 
 
 def _pruned(
@@ -231,19 +222,6 @@ def _pruned(
     results.update(directory, run)
     announce(f"dropped {len(beaten)} points that cannot reach the front; {len(running) - len(beaten)} go on")
     return run
-
-
-def _prepare_clock(setup: Setup, todo: int, announce: Announce) -> dict[str, Any]:
-    """Warm up and calibrate; says how long the rest will take where that is long."""
-    seconds, source = warm_up(setup)
-    if seconds * todo > _LONG_START_SECONDS:
-        announce(f"about {seconds * todo / 60:.0f} min for {todo} texts, estimated from the last warm-up text")
-    try:
-        return {} if source is None else calibrate(setup.pair, source, setup.limits)
-    # It is for predictions alone, and no reason to end a run.
-    except Exception as error:
-        announce(f"single calls could not be timed, so nothing is predicted ({in_one_line(error)})")
-        return {}
 
 
 def _difference(there: RunRecord, here: RunRecord) -> str:

@@ -18,6 +18,7 @@ from bild_bench.measure.call_costs import (
 )
 from bild_bench.measure.call_record import Recorded
 from bild_bench.measure.ceilings import Ceilings
+from bild_bench.measure.moments import MOST_DRIFT
 from bild_bench.measure.operations import Shape, Work, decoder_call, encoding
 from bild_bench.plan import Point
 
@@ -26,11 +27,20 @@ _ALONE = {"vanilla": "large", "small": "small"}
 
 @dataclass(frozen=True)
 class Bench:
-    """What was measured apart from the texts: shapes, ceilings and single calls, by role."""
+    """What was measured apart from the texts: shapes, ceilings and single calls, by role.
+
+    drift: how many times slower calls were at the slowest moment than at the fastest; None where it is not known.
+    """
 
     shapes: Mapping[str, Shape]
     ceilings: Ceilings
     costs: Mapping[str, CallCosts]
+    drift: float | None = None
+
+    @property
+    def steady(self) -> bool:
+        """Whether anything can be predicted from the calls."""
+        return self.drift is None or self.drift <= MOST_DRIFT
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,7 @@ def figures(bench: Bench, points: Sequence[Point], taken: Sequence[Taken]) -> di
         "calibration": {
             "calls": {role: asdict(cost) for role, cost in loops.items()},
             "encoders": {role: asdict(cost) for role, cost in encoders.items()},
+            "drift": bench.drift,
         },
         "points": rows,
         "marks": _marks(bench, by_point, alone),
@@ -131,7 +142,7 @@ def _timing(
     )
     predicted = None
     # Calls that are parts of a pass were not calibrated.
-    if point.method.opens == "plain":
+    if point.method.opens == "plain" and bench.steady:
         own = {role: loops[role] for role in point.models}
         predicted = sum(predict_decoding(own, one.calls) for one in texts)
     return {
@@ -141,7 +152,7 @@ def _timing(
         "predicted_decode_seconds": predicted,
         "limit_decode_seconds": limit,
         "measured_encode_seconds": sum(one.encode_seconds for one in texts),
-        "predicted_encode_seconds": encode,
+        "predicted_encode_seconds": encode if bench.steady else None,
     }
 
 

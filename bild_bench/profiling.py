@@ -27,6 +27,7 @@ from bild_bench.passes import warm_up
 from bild_bench.plan import Point, make_point, with_baseline
 from bild_bench.profile_figures import Bench, Taken, figures
 from bild_bench.setup import Announce, Request, Setup, choose, prepare, silent
+from bild_bench.thread_choice import computing_on
 
 # Fewer make no steady median; more of them tell nothing new.
 _LEAST_ROUNDS, _MOST_ROUNDS = 9, 100
@@ -40,6 +41,7 @@ def untracked(texts: Iterable[Example], done: int, total: int) -> Iterable[Examp
     return texts
 
 
+@computing_on(None)
 def profile(
     request: Request,
     points: Sequence[Point],
@@ -92,7 +94,7 @@ def profile(
         **_described(setup, len(texts), repeats),
         "environment": environment | {"busy": busy},
         "errors": errors,
-        **figures(Bench(shapes, ceilings, calls.costs()), setup.points, taken),
+        **figures(Bench(shapes, ceilings, calls.costs(), calls.drift()), setup.points, taken),
     }
 
 

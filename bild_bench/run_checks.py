@@ -75,11 +75,17 @@ class _Environment(_Part):
     busy: str | None = None
     load: float | int | None = None
     gpu_throttle_reasons: str | None = None
+    late_texts: _Count = 0
 
 
 class _Costs(_Part):
     encode_seconds: _Seconds
     rows: dict[_Rows, _Seconds]
+
+
+class _Drift(_Part):
+    drift: _Seconds | None = None
+    moments: list[dict[str, Any]] = []
 
 
 class _Record(_Part):
@@ -127,6 +133,7 @@ def check_record(row: dict[str, Any]) -> None:
         for name, model in record.models.items():
             if name.partition(":")[0] in ("large", "small"):
                 _Model.model_validate(model)
+        _Drift.model_validate(record.calibration)
         for role in ("large", "small"):
             if role in record.calibration:
                 _Costs.model_validate(record.calibration[role])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bild_bench import results
 from bild_bench.checks import check_seed, check_threads, folder
 from bild_bench.data import Examples, load_examples
 from bild_bench.decoding.picking import Sampling
@@ -206,15 +207,18 @@ def prepare(
 
 
 def _with_threads(setup: Setup) -> Setup:
-    """Set the fastest number of threads, and keep what was timed."""
-    from bild_bench.thread_choice import choose_threads
+    """Set the fastest number of threads and keep what was timed, or take those of the experiment that is extended."""
+    import torch
 
-    text = next(example.source for example in setup.examples.examples if example.source.strip())
-    try:
-        return replace(setup, threads_timed=choose_threads(setup.pair, list(setup.pair.models), text, setup.limits))
-    # A text that cannot be decoded is that text's error, and no reason to end a run here.
-    except Exception:
+    from bild_bench.thread_choice import set_fastest
+
+    if setup.request.extend is not None:
+        # With others, none of its rows could be taken over: times count for one number of threads only.
+        there = results.read_run(setup.request.extend).environment.get("threads")
+        torch.set_num_threads(torch.get_num_threads() if there is None else there)
         return setup
+    text = next(example.source for example in setup.examples.examples if example.source.strip())
+    return replace(setup, threads_timed=set_fastest(setup.pair, text, setup.limits))
 
 
 def _require_different(pair: Pair, smalls: Sequence[str]) -> None:

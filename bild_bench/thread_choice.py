@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from statistics import median
 from typing import TYPE_CHECKING
 
 from bild_bench.decoding.records import Limits
-from bild_bench.measure.machine import usable_cores
+from bild_bench.measure.machine import cpu_quota, usable_cores
 
 if TYPE_CHECKING:
     from bild_bench.models.pair import Pair
@@ -20,9 +21,34 @@ _ROUNDS, _STEPS, _BLOCK = 5, 4, 4
 _SECONDS = 3.0
 
 
-def candidates(cores: int | None) -> list[int]:
-    """1, 2, 4, … up to the usable cores, and these."""
+@contextmanager
+def computing_on(threads: int | None) -> Iterator[None]:
+    """So many threads within, as before behind it: what else a notebook computes must not go on with them.
+
+    Args:
+        threads: None leaves them as they are.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        if threads is not None:
+            torch.set_num_threads(threads)
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def candidates(cores: int | None, quota: float | None = None) -> list[int]:
+    """1, 2, 4, … up to the usable cores, and these.
+
+    Args:
+        cores: None where they are not known.
+        quota: cores' worth of time that a container grants; more threads are stopped together when it is used up.
+    """
     most = 1 if cores is None else cores
+    if quota is not None:
+        most = max(1, min(most, int(quota)))
     return sorted({most, *(2**power for power in range(most.bit_length()) if 2**power <= most)})
 
 
@@ -60,7 +86,7 @@ def choose_threads(
     """
     import torch
 
-    counts = candidates(usable_cores()) if counts is None else counts
+    counts = candidates(usable_cores(), cpu_quota()) if counts is None else counts
     if pair.device != "cpu" or len(counts) < 2:
         return None
     source = pair.tokenise(text, limits.max_tokens)
@@ -81,6 +107,23 @@ def choose_threads(
     found = {count: 1000 * median(seconds) for count, seconds in took.items()}
     torch.set_num_threads(pick(found))
     return found
+
+
+def set_fastest(pair: Pair, text: str, limits: Limits) -> dict[int, float] | None:
+    """`choose_threads` over all models of a pair; the threads stay as they are where the text cannot be decoded.
+
+    Returns:
+        What was timed; None where nothing was.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        return choose_threads(pair, list(pair.models), text, limits)
+    # That is the text's error, told when it is decoded, and no reason to end here.
+    except Exception:
+        torch.set_num_threads(before)
+        return None
 
 
 def _steps(pair: Pair, key: str, encoded: object, limits: Limits) -> None:

@@ -34,5 +34,5 @@ def figures_by_hand(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return [Outcome(point, place, decoded, 0.5, 0.25 + place) for place, point in enumerate(points)]
 
     monkeypatch.setattr("bild_bench.passes.time_text", time_text)
-    monkeypatch.setattr("bild_bench.experiment.calibrate", lambda *_: {"made": "up"})
+    monkeypatch.setattr("bild_bench.watch.calibrate", lambda *_: {"made": "up"})
     return seen

@@ -15,6 +15,7 @@ from bild_bench.decoding.bild import BildSettings, bild
 from bild_bench.decoding.picking import Greedy
 from bild_bench.decoding.records import Decoded
 from bild_bench.report.answers import (
+    SpeedParts,
     answers,
     best_quality_at,
     best_within,
@@ -125,6 +126,24 @@ def test_predicted_and_measured_speed_up_worked_out_by_hand(tmp_path: Path) -> N
     assert parts.small_pct == pytest.approx(100 * 0.31 / 1.5)
     assert parts.large_pct == pytest.approx(100 * 1.34 / 1.5)
     assert parts.rest_pct == pytest.approx(-10.0)
+
+
+@pytest.mark.parametrize(("drift", "plausible"), [(None, True), (1.5, True), (1.6, False)])
+def test_nothing_is_predicted_from_calls_that_took_longer_at_some_moments(drift: float | None, plausible: bool) -> None:
+    assert SpeedParts(2.0, 2.0, 20.0, 70.0, 10.0, drift).plausible is plausible
+
+
+def test_the_drift_comes_from_the_record_and_the_answer_says_so(tmp_path: Path) -> None:
+    # Half of what calls cost elsewhere here: no part beyond 100 %, a rest of 45 %.
+    large, small = ({"encode_seconds": 0, "rows": rows} for rows in ({"1": 0.05, "16": 0.125}, {"1": 0.005}))
+    for name, found in (("steady", 1.1), ("busy", 2.5)):
+        experiment(tmp_path / name, calibration={"large": large, "small": small, "drift": found})
+    lines = [
+        say(answers(only_group(tmp_path / name), max_drops=(30,), samples=sample_reader())[0])
+        for name in ("steady", "busy")
+    ]
+    assert lines[0].endswith("(time in small calls 10 %, large calls 45 %, rest 45 %)")
+    assert lines[1].endswith("; measured 3.00x, not predictable: the machine was busy while calls were timed")
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,11 @@ def warnings_with(count: int = 30, point: dict[str, Any] | None = None, **run: A
     return summary_of(samples, **{"texts": count, "status": "complete", **run}).warnings
 
 
+def test_a_few_texts_whose_threads_waited_are_no_warning() -> None:
+    few, none = warnings_with(environment_after={"late_texts": 3}), warnings_with()
+    assert few == none
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
@@ -50,6 +55,10 @@ def warnings_with(count: int = 30, point: dict[str, Any] | None = None, **run: A
         (warnings_with(configuration={"warmup": 0}), "first calls, which are slower, are timed"),
         (warnings_with(status="running", texts=40), "not complete: 30 of 40 texts so far"),
         (warnings_with(environment_after={"busy": "The machine was busy."}), "The machine was busy."),
+        (
+            warnings_with(environment_after={"late_texts": 4}),
+            "threads waited for a busy core in 4 of 30 texts: use --threads 1",
+        ),
         (warnings_with(point={"generated": 9}), "bild fb=0.5 rb=2: outputs are 0.90 times as long"),
         (warnings_with(point={"generated": 11}), "bild fb=0.5 rb=2: outputs are 1.10 times as long"),
         (warnings_with(point={"total_seconds": 4.0}), "bild fb=0.5 rb=2: slower than the baseline: 0.50x"),

@@ -128,6 +128,25 @@ def test_the_limit_is_the_slower_of_bytes_and_flops_of_each_call() -> None:
     assert timing["over_limit"] == pytest.approx(24 / least)
 
 
+def test_nothing_is_predicted_from_calls_that_took_longer_at_some_moments() -> None:
+    steady, busy = (
+        figures(Bench(SHAPES, CEILINGS, COSTS, drift), [VANILLA, ALONE, BILD], _texts()) for drift in (1.5, 1.6)
+    )
+    for found, predicted in ((steady, True), (busy, False)):
+        profile = with_rates({**_profile(), **found})
+        timings = [point["timing"] for point in profile["points"]]
+        for part in ("decode", "encode"):
+            assert [one[f"predicted_{part}_seconds"] is not None for one in timings] == [predicted] * 3
+            assert [one[f"{part}_error_pct"] is not None for one in timings] == [predicted] * 3
+        line = (
+            "warning: not predictable: the machine was busy while calls were timed"
+            " (up to 1.6 times as long at some moments as at others)"
+        )
+        assert (line in remarks(profile)) is not predicted
+        assert ("large encoder: 3000.00 ms per text" in remarks(profile)) is not predicted
+        assert time_rows(profile)[0][2] == ("9000.00" if predicted else "-")
+
+
 def test_an_early_exit_reads_the_large_models_weights_and_is_not_predicted() -> None:
     early = make_point("bild-early-exit", {})
     calls = (Recorded("small", 1, (DecoderCall(1, 0, 5, 1, layers=1),)),)

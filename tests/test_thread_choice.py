@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 import torch
 
 from bild_bench import setup, thread_choice
+from bild_bench.decoding.methods import METHODS
 from bild_bench.decoding.records import Limits
-from bild_bench.thread_choice import candidates, choose_threads, pick
+from bild_bench.thread_choice import candidates, choose_threads, pick, set_fastest
 from tests.command_line import call
 
 LIMITS = Limits(8, 0, frozenset({1}))
@@ -102,6 +104,24 @@ def test_on_one_core_or_a_gpu_nothing_is_chosen() -> None:
     assert torch.get_num_threads() == before
 
 
+def test_a_container_that_grants_two_cores_of_sixteen_gets_two_threads() -> None:
+    assert [candidates(16, quota) for quota in (2.5, 0.5, None)] == [[1, 2], [1], [1, 2, 4, 8, 16]]
+
+
+def test_a_text_that_cannot_be_decoded_leaves_the_threads_alone() -> None:
+    pair: Any = SimpleNamespace(
+        device="cpu", models={"large": None}, tokenise=lambda *_: "Satz", encode=lambda *_: None
+    )
+
+    def broken(*_: Any) -> Any:
+        raise IndexError("no such id")
+
+    pair.session = broken
+    torch.set_num_threads(3)
+    assert set_fastest(pair, "Satz", LIMITS) is None
+    assert torch.get_num_threads() == 3
+
+
 def timed(monkeypatch: pytest.MonkeyPatch, milliseconds: dict[int, float]) -> None:
     def chosen(*_: Any, **__: Any) -> dict[int, float]:
         torch.set_num_threads(pick(milliseconds))
@@ -142,3 +162,39 @@ def test_another_word_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     ended = run(tmp_path / "out", f"--threads={text}")
     assert ended.code == 2
     assert ended.err == f"error: --threads: {text!r}: must be auto or a whole number; leave it out for auto\n"
+
+
+def test_an_extension_takes_the_threads_of_the_experiment_it_extends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "a", "--threads", "2")
+    timed(monkeypatch, {1: 1.0, 2: 2.0})
+    more = ("sweep", "--task", "iwslt17", "--limit", "2", "--warmup", "0", "--alpha-fb", "0.5,0.6")
+    ended = call(*more, "--out", tmp_path / "b", "--extend", tmp_path / "a")
+    assert "4 rows of 2 texts are taken over" in ended.err
+    environment = json.loads(pd.read_parquet(tmp_path / "b/run.parquet").environment[0])
+    assert (environment["threads"], environment["threads_timed"]) == (2, None)
+
+
+@pytest.mark.parametrize(("asked", "threads"), [("auto", 1), ("2", 2)])
+def test_one_text_is_decoded_on_the_threads_that_were_asked_for(
+    asked: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed(monkeypatch, {1: 1.0, 2: 2.0})
+    torch.set_num_threads(2)
+    seen = []
+    decode = METHODS["vanilla"].decode
+
+    def decoding(*arguments: Any) -> Any:
+        seen.append(torch.get_num_threads())
+        return decode(*arguments)
+
+    monkeypatch.setitem(METHODS, "vanilla", replace(METHODS["vanilla"], decode=decoding))
+    assert call("generate", "Ein Haus.", "--mode", "vanilla", "--threads", asked).code == 0
+    assert (seen, torch.get_num_threads()) == ([threads], 2)
+
+
+def test_generate_refuses_other_words_in_one_line() -> None:
+    ended = call("generate", "Ein Haus.", "--threads", "many")
+    assert ended.code == 2
+    assert ended.err == "error: --threads: 'many': must be auto or a whole number; leave it out for auto\n"

@@ -54,7 +54,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return outcomes
 
     monkeypatch.setattr("bild_bench.passes.time_text", time_text)
-    monkeypatch.setattr("bild_bench.experiment.calibrate", lambda *_: {"made": "up"})
+    monkeypatch.setattr("bild_bench.watch.calibrate", lambda *_: {"made": "up"})
     monkeypatch.setattr("bild_bench.models.pair.Pair.text", lambda pair, ids: OUTPUTS[ids[0] - 100])
     return seen
 

@@ -47,6 +47,7 @@ def generate(
     seed: o.SeedOption = 0,
     device: o.DeviceOption = "auto",
     dtype: o.DtypeOption = "float32",
+    threads: o.ThreadsOption = None,
     session: o.SessionOption = "auto",
     json_output: o.JsonOption = False,
 ) -> None:
@@ -75,6 +76,7 @@ def generate(
         prefix=prefix,
         device=device,
         dtype=dtype,
+        threads=threads,
         session=session,
         roles=point.method.uses,
         library_roles=library_keys_of([point]),

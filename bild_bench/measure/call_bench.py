@@ -13,11 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from bild_bench.decoding.records import Limits
 from bild_bench.decoding.session import Session
 from bild_bench.errors import DataError
 from bild_bench.measure.call_costs import CallCosts
 from bild_bench.measure.clock import now
+from bild_bench.measure.moments import drift_of
 from bild_bench.models.pair import Pair, Source
 
 # Short and long contexts, between which costs are taken to be linear, and rows of each model.
@@ -27,6 +30,7 @@ ROWS = {"large": (1, 2, 4, 8, 16), "small": (1, 2, 4)}
 TURNS = 8
 # Calls of a small model in one turn.
 DRAFTS = 3
+_MOMENTS = 3
 
 # Where a call was timed: after one of its own kind, in a text that the model decodes alone, in one decoded in turns.
 OWN, ALONE, TURN, OPENING = "own", "alone", "turn", "opening"
@@ -98,6 +102,12 @@ class CallBench:
         timed = {kind: statistics.median(seconds) for kind, seconds in self._times.items()}
         length = int(self._source.ids.shape[1])
         return {role: costs_of(role, length, timed) for role in self._pair.models}
+
+    def drift(self) -> float | None:
+        """How many times slower calls were in the slowest third of the rounds than in the fastest; see `moments`."""
+        own = [seconds for kind, seconds in self._times.items() if kind.place == OWN]
+        thirds = [[part for part in np.array_split(seconds, _MOMENTS) if len(part)] for seconds in own]
+        return drift_of([[float(np.median(part)) for part in parts] for parts in thirds])
 
     def _among_own_kind(self) -> None:
         """Each kind of call after others of its model, which have brought the weights back into the caches."""

@@ -111,14 +111,14 @@ def _decode(pair: Pair, point: Point, order: int, encode_seconds: float, decode:
     return Outcome(point, order, decoded, encode_seconds, now(pair.device) - start)
 
 
-def calibrate(pair: Pair, source: Source, limits: Limits, repeats: int = 7) -> dict[str, Any]:
+def calibrate(pair: Pair, source: Source, limits: Limits, repeats: int = 3) -> dict[str, Any]:
     """Measure what one call costs, apart from the timed texts: the cost model's inputs.
 
     Args:
         pair: the models to measure.
         source: a source text of ordinary length.
         limits: for the start token.
-        repeats: passes a figure; their median is kept.
+        repeats: passes for each figure; their median is kept. A run does this at several moments; see `moments`.
 
     Returns:
         {"source_tokens", "context_tokens", "repeats", role: {"encode_seconds", "rows": {"1": seconds, …}}}

@@ -72,6 +72,7 @@ class Pair:
         dtype: a key of `library.DTYPES`.
         positions: the most tokens that a source or a target may have in all models; None where there is no end of them.
         library: key -> the library's own model, for those that peers need.
+        threads: CPU threads that `api.generate` decodes on; None leaves torch's as they are.
     """
 
     label: str
@@ -84,6 +85,7 @@ class Pair:
     dtype: str
     positions: int | None = None
     library: dict[str, Any] = field(default_factory=dict)
+    threads: int | None = None
 
     def using(self, models: Mapping[str, str]) -> Pair:
         """The pair as one point sees it: role -> key of the model that it uses."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bild_bench.measure.cost_model import MODELLED, Calls, Costs, predict, read_costs
+from bild_bench.measure.moments import MOST_DRIFT
 from bild_bench.report.collect import Entry, Group, Member
 from bild_bench.report.significance import Significance, quality_significance
 
@@ -25,7 +26,6 @@ _TIE = 1e-9
 
 # Calls timed on their own may come out a little slower than within a text.
 _SLACK_PCT = 5.0
-NOT_PREDICTABLE = "not predictable: the machine was busy while calls were timed"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class SpeedParts:
 
     predicted, measured: decoding speed-up over the baseline on the same texts. small_pct, large_pct: the share of the
     measured decode time that the calls of each model explain; rest_pct: what remains (the loop, opening the sessions,
-    contexts longer than calibrated, a busy machine); below 0 where the calls were cheaper than calibrated.
+    contexts longer than calibrated, a busy machine); below 0 where the calls were cheaper than calibrated. drift: how
+    many times slower single calls were at the slowest moment of the run at which they were timed; None: not known.
     """
 
     predicted: float
@@ -42,15 +43,19 @@ class SpeedParts:
     small_pct: float
     large_pct: float
     rest_pct: float
+    drift: float | None = None
 
     @property
     def plausible(self) -> bool:
-        """Whether the calls explain the time: no part of it beyond all of it, and no rest below 0 by more than 5 %.
+        """Whether the calls explain the time, and took about as long at all moments of the run.
+
+        They do with no part beyond all of it, and no rest below 0 by more than 5 %.
 
         Where they do not, other programs had the machine while calls were timed, and nothing is predicted.
         """
         parts = (self.small_pct, self.large_pct, self.rest_pct)
-        return max(parts) <= 100 and self.rest_pct >= -_SLACK_PCT
+        steady = self.drift is None or self.drift <= MOST_DRIFT
+        return steady and max(parts) <= 100 and self.rest_pct >= -_SLACK_PCT
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,8 @@ def speed_parts(group: Group, entry: Entry, samples: Samples) -> SpeedParts | No
     if base is None or own is None or sum(own) == 0 or not measured > 0:
         return None
     small, large = (100 * seconds / measured for seconds in own)
-    return SpeedParts(sum(base) / sum(own), entry.speedup, small, large, 100 - small - large)
+    drift = entry.member.run.calibration.get("drift")
+    return SpeedParts(sum(base) / sum(own), entry.speedup, small, large, 100 - small - large, drift)
 
 
 def _within_question(drop: float) -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from bild_bench.schema import RunRecord
 
 _FEW_TEXTS = 30
+# A share of the texts: fewer whose threads had to wait move no figure.
+_LATE_TEXTS = 0.1
 
 
 def caveats(experiment: Experiment, points: Sequence[PointSummary]) -> list[str]:
@@ -40,6 +42,9 @@ def reasons_for_doubt(experiment: Experiment, points: Sequence[PointSummary]) ->
     if texts < _FEW_TEXTS:
         counted = f"{texts}" if texts == there else f"{texts} of {there}"
         found.append(f"fewer than {_FEW_TEXTS} texts ({counted}): too few to tell small differences apart")
+    late = run.environment_after.get("late_texts", 0)
+    if late > _LATE_TEXTS * there:
+        found.append(f"threads waited for a busy core in {late} of {there} texts: use --threads 1")
     found += _of_run(run)
     objective = run.models.get("large", {}).get("objective")
     if any(untrained_exit(point["method"], objective) and not point.get("lossless") for point in run.points):

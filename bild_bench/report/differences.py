@@ -14,7 +14,7 @@ from bild_bench.report.common_texts import Member
 _NO_MATTER = {"command", "out", "results"}
 # What changes from minute to minute is no setting.
 _PASSING = {
-    *("load", "memory_available_bytes", "gpu_sm_clock_mhz", "gpu_memory_clock_mhz", "gpu_power_w"),
+    *("load", "threads_timed", "memory_available_bytes", "gpu_sm_clock_mhz", "gpu_memory_clock_mhz", "gpu_power_w"),
     *("gpu_temperature_c", "gpu_throttle_reasons", "gpu_utilisation_percent", "gpu_other_processes"),
 }
 _NONE = "none"

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from bild_bench.measure.moments import NOT_PREDICTABLE
 from bild_bench.printable import one_line, visible
-from bild_bench.report.answers import NOT_PREDICTABLE, Answer
+from bild_bench.report.answers import Answer
 from bild_bench.report.collect import Collected, Entry, Group
 from bild_bench.report.columns import UNKNOWN
 from bild_bench.report.paper import metric_name

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bild_bench.errors import DataError
+from bild_bench.measure.moments import NOT_PREDICTABLE
 from bild_bench.printable import visible_values
 from bild_bench.report import charts
-from bild_bench.report.answers import NOT_PREDICTABLE, answers, sample_reader
+from bild_bench.report.answers import answers, sample_reader
 from bild_bench.report.cautions import Cautions, sorted_cautions
 from bild_bench.report.corrections import corrections
 from bild_bench.report.export import beaten

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bild_bench.measure.moments import MOST_DRIFT, NOT_PREDICTABLE
+
 UNKNOWN = "-"
 # The least that a prediction must be worth: the mark that docs/PROFILE.md holds it to.
 TOLERANCE_PCT = 15.0
@@ -81,6 +83,9 @@ def remarks(profile: Mapping[str, Any]) -> list[str]:
         f"others; medians of {profile['repeats']}",
         *(_encoder_line(point) for point in alone),
     ]
+    drift = profile["calibration"].get("drift")
+    if drift is not None and drift > MOST_DRIFT:
+        lines.append(f"warning: {NOT_PREDICTABLE} (up to {drift:.1f} times as long at some moments as at others)")
     if environment["busy"] is not None:
         lines.append(f"warning: {environment['busy']}")
     beyond = [point["point"] for point in profile["points"] if _misses(point["timing"]["decode_error_pct"])]
@@ -106,9 +111,10 @@ def _encoder_line(point: Mapping[str, Any]) -> str:
     timing = point["timing"]
     measured, predicted = (timing[f"{name}_encode_ms_per_text"] for name in ("measured", "predicted"))
     model = _ALONE[point["method"]]
-    return (
-        f"{model} encoder: {measured:.2f} ms per text, predicted {predicted:.2f} ({timing['encode_error_pct']:+.1f} %)"
-    )
+    line = f"{model} encoder: {measured:.2f} ms per text"
+    if predicted is None:
+        return line
+    return f"{line}, predicted {predicted:.2f} ({timing['encode_error_pct']:+.1f} %)"
 
 
 def _misses(error: float | None) -> bool:
