@@ -89,6 +89,24 @@ def test_the_fastest_count_is_set_and_its_figures_are_kept(costs: dict[int, floa
     assert torch.get_num_threads() == best
 
 
+class Waiting(FakePair):
+    """On two threads each step is fast, but every hundredth has to wait 0.1 s for a busy core."""
+
+    def extend(self, tokens: list[int]) -> Any:
+        if torch.get_num_threads() == 2 and self.steps % 100 == 99:
+            self.now += 0.1
+        return super().extend(tokens)
+
+
+def test_a_thread_that_is_kept_waiting_now_and_then_is_seen() -> None:
+    pair = Waiting({1: 0.0002, 2: 0.0001})
+    found = choose(pair)
+    # 20 ms at 0.1 ms per step are two hundred steps: each round meets a wait, which its mean shows.
+    assert found is not None
+    assert found[2] > found[1] == pytest.approx(2.0)
+    assert torch.get_num_threads() == 1
+
+
 def test_slow_models_are_timed_once() -> None:
     pair = FakePair({1: 1.0, 2: 0.5})
     choose(pair)
