@@ -112,6 +112,9 @@ def test_a_bar_far_longer_than_the_others_runs_out_of_the_plot_and_is_told(tmp_p
     assert not leaving(held, "x", rows[:2])
     # A grid whose points are alike: bars are all that is to be seen.
     assert with_bars((-0.05, 0.05), "x", [{"x_low": -4.0, "x_high": 4.0}]) == (-4.0, 4.0)
+    # Points that equal vanilla on every text have no bar, and do not make the usual one 0.
+    equal, apart = {"x_low": 0.0, "x_high": 0.0}, {"x_low": -4.0, "x_high": 5.0}
+    assert with_bars((0.0, 0.0), "x", [*[equal] * 5, *[apart] * 3]) == (-4.0, 4.5)
     assert "those that leave the plot are longer" in DIFFERENCE.bars_say(True)
 
 

@@ -71,7 +71,9 @@ def with_bars(held: Range, field: str, rows: Sequence[Row]) -> Range:
     lows, highs = known([row[f"{field}_low"] for row in rows]), known([row[f"{field}_high"] for row in rows])
     if not lows or not highs:
         return held
-    usual = median(high - low for low, high in zip(lows, highs, strict=True))
+    # A point that equals vanilla on every text has no bar: many of them would make the usual bar one of no length.
+    widths = [high - low for low, high in zip(lows, highs, strict=True) if high > low]
+    usual = median(widths) if widths else 0.0
     most = max(held[1] - held[0], usual) / 2 if usual > 0 else 0.0
     return max(min(*lows, held[0]), held[0] - most), min(max(*highs, held[1]), held[1] + most)
 
