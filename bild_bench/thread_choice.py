@@ -12,7 +12,7 @@ from bild_bench.decoding.records import Limits
 from bild_bench.measure.machine import cpu_quota, usable_cores
 
 if TYPE_CHECKING:
-    from bild_bench.models.pair import Pair
+    from bild_bench.models.pair import Encoded, Pair
 
 # More threads are a risk: a program that wants one of their cores slows all of them down. So they must pay.
 _MUST_GAIN = 0.9
@@ -131,7 +131,7 @@ def set_fastest(pair: Pair, text: str, limits: Limits) -> dict[int, float] | Non
         return None
 
 
-def _steps(pair: Pair, key: str, encoded: object, limits: Limits) -> None:
+def _steps(pair: Pair, key: str, encoded: Encoded, limits: Limits) -> None:
     """Any tokens will do: what a step costs depends on their number."""
     session = pair.session(key, encoded, limits)
     for _ in range(_STEPS):

@@ -20,7 +20,7 @@ PIECES = ("<pad>", "</s>", "<unk>", *("▁" + word for word in WORDS), "▁", *"
 VOCABULARY = len(PIECES)
 WIDTH = VOCABULARY + 8  # the models score more ids than the tokenizer has, as published T5 checkpoints do
 
-_T5_SHAPE = {
+T5_SHAPE = {
     "vocab_size": WIDTH,
     "d_model": 32,
     "d_kv": 8,
@@ -34,7 +34,7 @@ _T5_SHAPE = {
     "pad_token_id": PAD,
     "eos_token_id": END,
 }
-_BART_SHAPE = {
+BART_SHAPE = {
     "vocab_size": WIDTH,
     "d_model": 32,
     "encoder_layers": 2,
@@ -78,34 +78,39 @@ def save_t5(folder: Path, *, gated: bool = False, tied: bool = True, seed: int =
         shape: fields of T5Config instead of the small defaults.
     """
     feed = "gated-gelu" if gated else "relu"
-    settings = {**_T5_SHAPE, "feed_forward_proj": feed, "scale_decoder_outputs": tied, **shape}
+    settings = {**T5_SHAPE, "feed_forward_proj": feed, "scale_decoder_outputs": tied, **shape}
     model = transformers.T5ForConditionalGeneration(transformers.T5Config(**settings))
     return _save(model, folder, seed, tied)
 
 
 def save_mt5(folder: Path, *, seed: int = 0, rules: Mapping[str, Any] | None = None, **shape: Any) -> Path:
     """mT5: gated-GELU, untied head, no scaling."""
-    model = transformers.MT5ForConditionalGeneration(transformers.MT5Config(**{**_T5_SHAPE, **shape}))
+    model = transformers.MT5ForConditionalGeneration(transformers.MT5Config(**{**T5_SHAPE, **shape}))
     return _save(model, folder, seed, tied=False, rules=rules)
 
 
 def save_bart(folder: Path, *, seed: int = 0, rules: Mapping[str, Any] | None = None, **shape: Any) -> Path:
     """BART. `rules` go to its generation_config.json."""
-    model = transformers.BartForConditionalGeneration(transformers.BartConfig(**{**_BART_SHAPE, **shape}))
+    model = transformers.BartForConditionalGeneration(transformers.BartConfig(**{**BART_SHAPE, **shape}))
     return _save(model, folder, seed, rules=rules)
 
 
 def save_marian(folder: Path, *, seed: int = 0, rules: Mapping[str, Any] | None = None, **shape: Any) -> Path:
     """Marian (opus-mt): sinusoidal positions, shared embeddings."""
-    settings = {**_BART_SHAPE, **shape}
+    settings = {**BART_SHAPE, **shape}
     settings["decoder_vocab_size"] = settings["vocab_size"]
     return _save(transformers.MarianMTModel(transformers.MarianConfig(**settings)), folder, seed, rules=rules)
 
 
 def save_pegasus(folder: Path, *, seed: int = 0, rules: Mapping[str, Any] | None = None, **shape: Any) -> Path:
     """Pegasus: pre-norm, sinusoidal positions."""
-    model = transformers.PegasusForConditionalGeneration(transformers.PegasusConfig(**{**_BART_SHAPE, **shape}))
+    model = transformers.PegasusForConditionalGeneration(transformers.PegasusConfig(**{**BART_SHAPE, **shape}))
     return _save(model, folder, seed, rules=rules)
+
+
+def save_library_model(model: Any, folder: Path, seed: int) -> Path:
+    """A model of any architecture, with new weights and a tokenizer beside it."""
+    return _save(model, folder, seed)
 
 
 def _save(model: Any, folder: Path, seed: int, tied: bool = True, rules: Mapping[str, Any] | None = None) -> Path:

@@ -34,7 +34,7 @@ def folder(saved: Path, tmp_path: Path) -> Path:
     ("content", "words"),
     [
         (b"", "header too small"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n", "header too large"),
+        (b"<html>the hub's page of an error</html>", "header too large"),
         (b"\x08\x00\x00\x00\x00\x00\x00\x00{]      ", "invalid JSON in header"),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_decoder_only_checkpoint_is_named_before_its_tokenizer_is_looked_at(tm
 
 
 def test_an_encoder_only_checkpoint_lacks_a_decoder(tmp_path: Path) -> None:
-    config = transformers.T5Config(**made._T5_SHAPE)
+    config = transformers.T5Config(**made.T5_SHAPE)
     transformers.T5EncoderModel(config).save_pretrained(tmp_path)
     made.save_tokenizer(tmp_path)
     assert "weights, decoder.block.0.layer.0.SelfAttention.k.weight first" in problem_with(tmp_path)

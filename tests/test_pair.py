@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from bild_bench.errors import BildBenchError, DataError, UsageError
 from bild_bench.models.choice import ModelChoice, PairChoice, choose_pair
 from bild_bench.models.pair import Pair, load_pair
+from bild_bench.models.positions import Positions
 from tests import checkpoints as made
 from tests.loading import edit, load
 
@@ -255,7 +256,7 @@ def test_longer_sources_and_texts_than_a_model_has_positions_for_are_cut(tmp_pat
     pair = both(
         *(made.save_bart(tmp_path / name, max_position_embeddings=count) for name, count in (("a", 40), ("b", 12)))
     )
-    assert pair.positions == 12
+    assert pair.positions == Positions(12, 12)
     source = pair.tokenise("the dog sees " * 20, 50)
     assert (source.ids.shape, source.truncated) == ((1, 12), True)
     assert source.ids[0, -1] == pair.tokenise("the dog", 50).ids[0, -1]
@@ -265,4 +266,4 @@ def test_longer_sources_and_texts_than_a_model_has_positions_for_are_cut(tmp_pat
 
 
 def test_t5_has_no_end_of_positions(alone: Pair) -> None:
-    assert (alone.positions, alone.limits(5000).max_tokens) == (None, 5000)
+    assert (alone.positions, alone.limits(5000).max_tokens) == (Positions(None, None), 5000)

@@ -221,7 +221,6 @@ def test_what_is_no_tensor_by_name_is_refused(content: object, folder: Path, cac
     [
         b"",
         b"<html>",
-        b"version https://git-lfs.github.com/spec/v1\n",
         b"PK\x03\x04" + bytes(60),
         b"\x80\x02.",
         b"\x80\x02]e.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,14 @@ from bild_bench.decoding.picking import Greedy
 from bild_bench.decoding.records import generated_tokens
 from bild_bench.decoding.session import Sessions
 from bild_bench.errors import DataError
+from bild_bench.models.checkpoint import find_checkpoint
 from bild_bench.models.choice import ModelChoice, PairChoice
 from bild_bench.models.pair import Pair, load_pair
 from bild_bench.models.rules import GenerationRules, read_rules
+from bild_bench.models.settings import check_settings
 from tests.checkpoints import END, PAD, VOCABULARY, save_bart, save_marian, save_mt5, save_pegasus
 from tests.forward import assert_near, load
+from tests.loading import edit
 
 TEXT = "the man sees a dog near the house"
 SEED = 4
@@ -73,6 +77,11 @@ RULES: dict[str, Callable[[tuple[int, ...]], dict[str, Any]]] = {
         "forced_bos_token_id": text[0],
         "begin_suppress_tokens": [text[1]],
     },
+    "repetition_penalty": lambda text: {"repetition_penalty": 3.0},
+    "encoder_repetition_penalty": lambda text: {"encoder_repetition_penalty": 50.0},
+    "encoder_no_repeat_ngram_size": lambda text: {"encoder_no_repeat_ngram_size": 1, "suppress_tokens": [text[0]]},
+    "sequence_bias": lambda text: {"sequence_bias": [[[text[0]], -9.5], [[9, 8], 7.0]]},
+    "exponential_decay_length_penalty": lambda text: {"exponential_decay_length_penalty": [3, 5.0]},
     "as opus-mt": lambda text: {"bad_words_ids": [[text[0]]], "forced_eos_token_id": END, "num_beams": 4},
     "as bart-large-cnn": lambda text: {
         "forced_bos_token_id": 9,
@@ -150,11 +159,6 @@ def ruled(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 @pytest.mark.parametrize(
     ("rule", "value"),
     [
-        ("repetition_penalty", 1.2),
-        ("encoder_repetition_penalty", 1.5),
-        ("encoder_no_repeat_ngram_size", 3),
-        ("sequence_bias", [[[5], -1.0]]),
-        ("exponential_decay_length_penalty", [5, 1.1]),
         ("guidance_scale", 1.5),
         ("watermarking_config", {"bias": 2.0}),
         ("force_words_ids", [[5]]),
@@ -167,6 +171,60 @@ def test_an_unsupported_rule_is_refused_by_name(rule: str, value: Any, tmp_path:
     file.write_text(json.dumps(json.loads(file.read_text()) | {rule: value}))
     with pytest.raises(DataError, match=rf"generation_config\.json: {rule}: .* not supported .*remove it"):
         pair_of(tmp_path)
+
+
+def test_a_penalty_may_be_a_whole_number_which_the_library_refuses(tmp_path: Path) -> None:
+    texts = []
+    for number, penalty in enumerate((3, 3.0)):
+        folder = save_bart(tmp_path / str(number), seed=SEED, vocab_size=VOCABULARY)
+        edit(folder, "generation_config.json", repetition_penalty=penalty)
+        pair = pair_of(folder)
+        assert pair.rules.applied == {"repetition_penalty": 3.0}
+        texts.append(ours(pair))
+    assert texts[0] == texts[1]
+
+
+VALUES: list[tuple[dict[str, Any], str]] = [
+    ({"bad_words_ids": [[]]}, "a list of lists of token ids, none of them empty"),
+    ({"bad_words_ids": "abc"}, "a list of lists of token ids, none of them empty"),
+    ({"bad_words_ids": [5]}, "a list of lists of token ids, none of them empty"),
+    ({"no_repeat_ngram_size": "3"}, "a whole number from 0, without quotes"),
+    ({"no_repeat_ngram_size": -3}, "a whole number from 0, without quotes"),
+    ({"encoder_no_repeat_ngram_size": 2.0}, "a whole number from 0, without quotes"),
+    ({"min_length": True}, "a whole number from 0, without quotes"),
+    ({"suppress_tokens": 5}, "a list of token ids, such as"),
+    ({"begin_suppress_tokens": ["a"]}, "a list of token ids, such as"),
+    ({"forced_bos_token_id": [3]}, "one token id, without quotes"),
+    ({"forced_eos_token_id": "1"}, "a token id, or a list of them"),
+    ({"repetition_penalty": "1.2"}, "a number above 0, without quotes"),
+    ({"repetition_penalty": 0}, "a number above 0, without quotes"),
+    ({"encoder_repetition_penalty": float("nan")}, "a number above 0, without quotes"),
+    ({"sequence_bias": {"(3, 4)": 2.0}}, r"a list of \[token ids, number\]"),
+    ({"sequence_bias": [[5, 1.0]]}, r"a list of \[token ids, number\]"),
+    ({"exponential_decay_length_penalty": [3]}, r"\[tokens, factor\]"),
+    ({"eos_token_id": "1"}, "a token id, or a list of them"),
+    ({"pad_token_id": "x"}, "one token id, without quotes"),
+]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_bart(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.mark.parametrize(("fields", "allowed"), VALUES)
+@pytest.mark.parametrize("name", ["generation_config.json", "config.json"])
+def test_a_value_of_another_form_is_one_line_that_names_it(
+    name: str, fields: dict[str, Any], allowed: str, whole: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(whole, tmp_path / "model"))
+    if name == "config.json":  # where old checkpoints have their settings
+        (folder / "generation_config.json").unlink()
+    edit(folder, name, **fields)
+    checkpoint = find_checkpoint(ModelChoice(str(folder)), "--large", lambda line: None)
+    (rule,) = fields
+    with pytest.raises(DataError, match=rf"^{folder}/{name}: {rule}: .*: must be {allowed}.*; correct the file$"):
+        check_settings(checkpoint, rules=True)
 
 
 def test_neutral_values_are_no_rules() -> None:
@@ -190,12 +248,18 @@ def test_search_settings_are_recorded_as_ignored() -> None:
 
 def test_without_rules_a_session_is_left_as_it_is(tmp_path: Path) -> None:
     pair = pair_of(save_mt5(tmp_path))
-    session = pair.models["large"].model.session(pair.encode("large", pair.tokenise(TEXT, 64)))
-    assert pair.rules.wrap(session, pair.limits(5)) is session
+    source = pair.tokenise(TEXT, 64).ids
+    session = pair.models["large"].model.session(pair.models["large"].model.encode(source))  # type: ignore[arg-type]
+    assert pair.rules.wrap(session, pair.limits(5), source) is session
 
 
 @pytest.mark.parametrize(
-    "rule", [{"bad_words_ids": [[VOCABULARY + 2], [5, VOCABULARY]]}, {"suppress_tokens": [VOCABULARY + 2]}]
+    "rule",
+    [
+        {"bad_words_ids": [[VOCABULARY + 2], [5, VOCABULARY]]},
+        {"suppress_tokens": [VOCABULARY + 2]},
+        {"sequence_bias": [[[VOCABULARY + 2], 99.0], [[5, VOCABULARY], -99.0]]},
+    ],
 )
 def test_a_ban_of_ids_that_the_tokenizer_does_not_have_changes_nothing(rule: dict[str, Any], tmp_path: Path) -> None:
     ruled = pair_of(save_bart(tmp_path / "ruled", seed=SEED, rules=rule))

@@ -108,3 +108,13 @@ def test_no_size_has_an_encoder_shallower_than_its_decoder() -> None:
     for d_model, heads, width, feed, encoder, decoder in SIZES.values():
         assert encoder >= decoder >= 1
         assert min(d_model, heads, width, feed) >= 1
+
+
+@pytest.mark.parametrize("objective", ["standard", "calm", "calm-classifier"])
+def test_an_exit_layer_that_means_nothing_is_refused(objective: Any) -> None:
+    problem = (
+        rf"--exit-layer: 99: means nothing to --objective {objective}; leave it out, or choose --objective early-exit"
+    )
+    with pytest.raises(UsageError, match=problem):
+        Recipe(objective=objective, exit_layer=99)
+    assert Recipe(objective="early-exit", exit_layer=99).exit_layer == 99

@@ -152,7 +152,10 @@ def test_an_exit_classifier_is_read_and_decodes(data: Path, tmp_path: Path, obje
     edit(made, "config.json", **({} if objective is None else {"bild_bench_objective": objective}))
     out = tmp_path / "out"
     trained(data, out, made, objective="calm-classifier", steps=4, optimizer="adamw", rate=0.05)
-    weight, bias = load_exit_classifier(find_checkpoint(ModelChoice(str(out)), "--large", silent), "cpu") or ({}, {})
+    weight, bias = load_exit_classifier(find_checkpoint(ModelChoice(str(out)), "--large", silent), "cpu", 32) or (
+        {},
+        {},
+    )
     assert (weight.shape, bias.shape) == ((32,), ())
     assert weight.abs().max() > 0.01
     # The model beside it is the one that it was trained on; what its layers are good for has not changed either.

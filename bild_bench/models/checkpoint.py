@@ -13,6 +13,13 @@ from bild_bench.hub import fetch
 from bild_bench.json_files import read_json_object
 from bild_bench.models.choice import ModelChoice
 from bild_bench.models.pickled import PICKLED, SMALL_FILES, converted, sha256
+from bild_bench.models.weights import (
+    has_weights,
+    refuse_adapters,
+    refuse_pointers,
+    refuse_quantised,
+    variant_of,
+)
 
 _WEIGHTS = ("*.safetensors",)
 _CONFIGURATION = ("config.json", "generation_config.json")
@@ -42,6 +49,7 @@ class Checkpoint:
         commit: of the hub repository; None for a folder.
         converted_from: the pickled files that the weights were read from, with their sha256; None where there are none.
         fingerprint: 16 hex digits over configuration, weights and tokenizer.
+        variant: of the weights' file name, such as "fp16" of model.fp16.safetensors; None for model.safetensors.
     """
 
     name: str
@@ -50,6 +58,7 @@ class Checkpoint:
     commit: str | None
     converted_from: str | None
     fingerprint: str
+    variant: str | None = None
 
     def file_json(self, name: str) -> dict[str, Any]:
         """A JSON file of the folder; empty where it is absent.
@@ -73,6 +82,8 @@ def find_checkpoint(choice: ModelChoice, option: str, announce: Callable[[str], 
         RunError: pickled weights cannot be converted for lack of a place to write.
     """
     folder, commit = _locate(choice, option, announce)
+    refuse_adapters(folder, option, choice.source, announce)
+    refuse_pointers(folder.iterdir(), option, choice.source)
     if not (folder / "config.json").is_file():
         raise DataError(
             option,
@@ -83,17 +94,20 @@ def find_checkpoint(choice: ModelChoice, option: str, announce: Callable[[str], 
     for name in _CONFIGURATION:
         # Read here because the library passes over a damaged generation_config.json in silence.
         _read_json(folder / name)
+    refuse_quantised(_read_json(folder / "config.json"), option, choice.source)
     origin = None
-    if not any(folder.glob("*.safetensors")):
+    if not has_weights(folder):
         if commit is not None:
             folder = fetch(choice.source, commit, "model", [*SMALL_FILES, *PICKLED], announce=announce).path
         folder, origin = converted(choice.source, folder, option, announce)
+    variant = variant_of(folder, option, choice.source, announce)
     tokenizer = folder
     if choice.tokenizer is not None:
         other = ModelChoice(choice.tokenizer, choice.tokenizer_revision)
         tokenizer, _ = _locate(other, option, announce, patterns=SMALL_FILES)
+        refuse_pointers((tokenizer / name for name in _VOCABULARY), option, choice.tokenizer)
     fingerprint = _fingerprint(sorted(folder.glob("*.safetensors")), folder, tokenizer)
-    return Checkpoint(choice.source, folder, tokenizer, commit, origin, fingerprint)
+    return Checkpoint(choice.source, folder, tokenizer, commit, origin, fingerprint, variant)
 
 
 def _locate(

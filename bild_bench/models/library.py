@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from bild_bench.errors import DataError, UsageError
 from bild_bench.models.checkpoint import Checkpoint
 from bild_bench.models.config_sizes import wrong_size
+from bild_bench.models.settings import loadable
+from bild_bench.models.weights import not_floating
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
 
@@ -74,6 +76,8 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
             local_files_only=True,
             trust_remote_code=False,
             use_safetensors=True,
+            variant=checkpoint.variant,
+            generation_config=loadable(checkpoint),
             output_loading_info=True,
             # Told apart below: the library's own refusal names no weight.
             ignore_mismatched_sizes=True,
@@ -85,7 +89,7 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
         raise DataError(
             option, checkpoint.name, f"cannot be loaded ({_reason(error)})", "download or save the checkpoint again"
         ) from error
-    problem = _wrong_weights(checkpoint, model, info)
+    problem = _wrong_weights(checkpoint, model, info) or not_floating(checkpoint.path, model)
     if problem is not None:
         raise DataError(option, checkpoint.name, problem, "download or save the checkpoint again")
     tensors = (*model.named_parameters(), *model.named_buffers())
@@ -99,31 +103,36 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
         )
     if dtype == "float64":
         _make_norms_exact(model)
+    _want_no_more(model)
     return model.requires_grad_(False).eval().to(device)
 
 
-def positions_of(model: Any) -> int | None:
-    """The most tokens that a model has positions for, in a source or a target; None where there is no end (T5)."""
-    found: int | None = getattr(model.config, "max_position_embeddings", None)
-    return found
-
-
-def load_exit_classifier(checkpoint: Checkpoint, device: Any) -> tuple[Tensor, Tensor] | None:
-    """CALM's learned exit classifier: weight [d_model] and bias [], float32; None where the checkpoint has none.
+def load_exit_classifier(checkpoint: Checkpoint, device: Any, width: int) -> tuple[Tensor, Tensor] | None:
+    """CALM's learned exit classifier: weight [width] and bias [], float32; None where the checkpoint has none.
 
     Raises:
-        DataError: the file is damaged, or holds something else.
+        DataError: the file is damaged, or holds something else, or numbers that are not finite.
     """
     path = checkpoint.path / "exit_classifier.safetensors"
     if not path.is_file():
         return None
     try:
         tensors = load_file(path)
-        return tensors["weight"].float().to(device), tensors["bias"].float().to(device)
+        weight, bias = tensors["weight"], tensors["bias"]
     except (SafetensorError, KeyError) as error:
-        raise DataError(
-            "exit classifier", str(path), f"cannot be loaded ({_reason(error)})", "train it anew"
-        ) from error
+        raise _no_classifier(path, f"cannot be loaded ({_reason(error)})") from error
+    for name, tensor, shape in (("weight", weight, [width]), ("bias", bias, [])):
+        if list(tensor.shape) != shape:
+            raise _no_classifier(path, f"{name} has shape {list(tensor.shape)}, the model wants {shape}")
+        if not tensor.is_floating_point():
+            raise _no_classifier(path, f"{name} is stored as {str(tensor.dtype).removeprefix('torch.')}")
+        if not torch.isfinite(tensor).all():
+            raise _no_classifier(path, f"{name} holds NaN or infinity")
+    return weight.float().to(device), bias.float().to(device)
+
+
+def _no_classifier(path: Path, problem: str) -> DataError:
+    return DataError("exit classifier", str(path), problem, "train it anew, or remove the file")
 
 
 def check_device(device: str) -> str:
@@ -214,6 +223,13 @@ def _has_weight(checkpoint: Checkpoint, name: str) -> bool:
             if name in weights.keys():  # noqa: SIM118  (an open file, not a mapping)
                 return True
     return False
+
+
+def _want_no_more(model: nn.Module) -> None:
+    """Outputs by name, and of all that a model can return only the scores, whatever its configuration asks for."""
+    for module in model.modules():
+        if isinstance(config := getattr(module, "config", None), transformers.PreTrainedConfig):
+            config.return_dict, config.output_attentions, config.output_hidden_states = True, False, False
 
 
 class _ExactNorm(nn.Module):

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from bild_bench.errors import DataError
+from bild_bench.models.agreement import require_agreement
 from bild_bench.models.checkpoint import Checkpoint
 from bild_bench.models.fast import FAST_MODEL_TYPES, FastModel
 from bild_bench.models.graphs.session import GraphModel
@@ -41,7 +42,7 @@ def open_model(
         announce: called with one line where something slow starts, or the decoder cannot be compiled.
 
     Raises:
-        DataError: that kind of session cannot run this model here.
+        DataError: that kind of session cannot run this model here, or not properly.
     """
     model_type = library_model.config.model_type
     if session in ("native", "graphs", "fast") and model_type not in FAST_MODEL_TYPES:
@@ -52,8 +53,10 @@ def open_model(
             "use --session reference, or auto",
         )
     if session == "reference" or model_type not in FAST_MODEL_TYPES:
-        return ReferenceModel(library_model, vocabulary, start_id), None
-    classifier = load_exit_classifier(checkpoint, library_model.device)
+        reference = ReferenceModel(library_model, vocabulary, start_id)
+        require_agreement(reference, vocabulary, start_id, option, checkpoint.name)
+        return reference, None
+    classifier = load_exit_classifier(checkpoint, library_model.device, library_model.config.d_model)
     if session == "graphs" or (session == "auto" and library_model.device.type == "cuda"):
         return GraphModel(FastModel(library_model, vocabulary, classifier)), None
     problem = None if session == "fast" else _unfit(library_model)

@@ -31,14 +31,15 @@ def open_sessions(
         limits: for the generation rules.
     """
     if method.opens == "library":
-        states = [part for role in method.uses for part in (pair.library[role], encoded[role].states)]
+        states = [part for role in method.uses for part in (pair.library[role], encoded[role].content.states)]
         return Sessions(peer=LibraryPeer(source.ids, *states))
     if method.opens == "layered":
-        return Sessions(layered=LayeredSession(_layered_model(pair), encoded["large"]))
+        return Sessions(layered=LayeredSession(_layered_model(pair), encoded["large"].content))
     if method.opens == "early-exit":
         model = _layered_model(pair)
-        lower, whole = early_exit_sessions(model, encoded["large"], settings.exit_layer)
-        return Sessions(small=pair.rules.wrap(lower, limits), large=pair.rules.wrap(whole, limits), depth=model.depth)
+        lower, whole = early_exit_sessions(model, encoded["large"].content, settings.exit_layer)
+        small, large = (pair.rules.wrap(session, limits, source.ids) for session in (lower, whole))
+        return Sessions(small=small, large=large, depth=model.depth)
     sessions = {role: pair.session(role, encoded[role], limits) for role in method.uses}
     return Sessions(large=sessions.get("large"), small=sessions.get("small"))
 

@@ -14,6 +14,7 @@ from bild_bench.decoding.session import Session
 from bild_bench.errors import UsageError, unknown_name
 from bild_bench.models.checkpoint import Checkpoint, find_checkpoint
 from bild_bench.models.choice import ModelChoice, PairChoice
+from bild_bench.models.description import describe_model
 from bild_bench.models.graphs.session import GraphModel
 from bild_bench.models.languages import language_line, languages_of
 from bild_bench.models.library import (
@@ -21,12 +22,14 @@ from bild_bench.models.library import (
     check_device,
     load_model,
     load_tokenizer,
-    positions_of,
     require_encoder_decoder,
 )
 from bild_bench.models.opened import SESSION_KINDS, Model, open_model
+from bild_bench.models.peer import make_peer
+from bild_bench.models.positions import Positions, positions_of, within
 from bild_bench.models.prefix import read_prefix
 from bild_bench.models.rules import GenerationRules, read_rules
+from bild_bench.models.settings import check_settings, dropped, greedy_settings
 from bild_bench.models.special_ids import SpecialIds, agree, read_special_ids, vocabulary_of
 
 
@@ -58,6 +61,14 @@ class Source:
 
 
 @dataclass(frozen=True, repr=False)
+class Encoded:
+    """What a model's encoder made of a source: the content is the model's own; ids have shape [1, length]."""
+
+    content: Any
+    ids: Tensor
+
+
+@dataclass(frozen=True, repr=False)
 class Pair:
     """Models by role ("large", "small") over one tokenizer.
 
@@ -70,7 +81,7 @@ class Pair:
         rules: from the large model's generation_config; they hold for both.
         device: as torch names it.
         dtype: a key of `library.DTYPES`.
-        positions: the most tokens that a source or a target may have in all models; None where there is no end of them.
+        positions: the most tokens that a source and a target may have in all models.
         library: key -> the library's own model, for those that peers need.
         threads: CPU threads that `api.generate` decodes on; None leaves torch's as they are.
     """
@@ -83,7 +94,7 @@ class Pair:
     rules: GenerationRules
     device: str
     dtype: str
-    positions: int | None = None
+    positions: Positions = field(default_factory=Positions)
     library: dict[str, Any] = field(default_factory=dict)
     threads: int | None = None
 
@@ -99,31 +110,27 @@ class Pair:
 
     def limits(self, max_tokens: int) -> Limits:
         """Where decoding starts and stops, for this pair."""
-        return Limits(self._within(max_tokens), self.special.start, frozenset(self.special.ends))
+        return Limits(within(max_tokens, self.positions.target), self.special.start, frozenset(self.special.ends))
 
     def tokenise(self, text: str, limit: int) -> Source:
         """Prefix, text and end token as ids on the device, cut to `limit` tokens or to the models' positions."""
-        limit = self._within(limit)
+        limit = within(limit, self.positions.source)
         ids = self.tokenizer(self.prefix + text, verbose=False).input_ids
         truncated = len(ids) > limit
         if truncated:
             ids = self.tokenizer(self.prefix + text, truncation=True, max_length=limit).input_ids
         return Source(torch.tensor([ids], device=self.device), truncated)
 
-    def _within(self, tokens: int) -> int:
-        return tokens if self.positions is None else min(tokens, self.positions)
-
-    def encode(self, role: str, source: Source) -> Any:
+    def encode(self, role: str, source: Source) -> Encoded:
         """Run one model's encoder; what it returns goes to `session`."""
-        return self.models[role].model.encode(source.ids)
+        return Encoded(self.models[role].model.encode(source.ids), source.ids)
 
-    def session(self, role: str, encoded: Any, limits: Limits) -> Session:
+    def session(self, role: str, encoded: Encoded, limits: Limits) -> Session:
         """A fresh session of one model over an encoded source, under the pair's rules."""
         model = self.models[role].model
-        if isinstance(model, GraphModel):
-            # Its caches do not grow without a pause; the start token needs room too.
-            return self.rules.wrap(model.session(encoded, limits.max_tokens + 1), limits)
-        return self.rules.wrap(model.session(encoded), limits)
+        # A graph's caches do not grow without a pause; the start token needs room too.
+        room = (limits.max_tokens + 1,) if isinstance(model, GraphModel) else ()
+        return self.rules.wrap(model.session(encoded.content, *room), limits, encoded.ids)
 
     def text(self, ids: Sequence[int]) -> str:
         """Generated ids as text, without special tokens."""
@@ -190,11 +197,12 @@ def load_pair(
     _require_known("--dtype", dtype, DTYPES)
     _require_known("--session", session, SESSION_KINDS)
     checkpoints = {key: find_checkpoint(_chosen(choice, key), _option(key), announce) for key in keys}
+    main = keys[0] if "large" not in keys else "large"
     for key, checkpoint in checkpoints.items():
         require_encoder_decoder(checkpoint, _option(key))
+        check_settings(checkpoint, rules=key == main)
     tokenizers = {key: load_tokenizer(checkpoint, _option(key)) for key, checkpoint in checkpoints.items()}
     agree(tokenizers, {key: checkpoint.name for key, checkpoint in checkpoints.items()})
-    main = keys[0] if "large" not in keys else "large"
     vocabulary = vocabulary_of(tokenizers[main])
     library = {key: load_model(checkpoint, _option(key), device, dtype) for key, checkpoint in checkpoints.items()}
     special = read_special_ids(library, vocabulary, {key: checkpoint.name for key, checkpoint in checkpoints.items()})
@@ -202,10 +210,10 @@ def load_pair(
     languages = languages_of(tokenizers[main], rules, special.start)
     if languages is not None:
         announce(language_line(languages))
-    positions = min((found for model in library.values() if (found := positions_of(model)) is not None), default=None)
+    positions = positions_of(library.values())
     models = {}
     for key in keys:
-        description = _describe(checkpoints[key], library[key])
+        description = describe_model(checkpoints[key], library[key])
         opened, why_not = open_model(
             checkpoints[key], library.pop(key), vocabulary, special.start, session, _option(key), announce
         )
@@ -214,6 +222,9 @@ def load_pair(
             description |= {"session_not_captured": opened.why_eager}
         models[key] = LoadedModel(checkpoints[key], opened, description)
     peers = {key: load_model(checkpoints[key], _option(key), device, dtype) for key in library_keys}
+    for key, peer in peers.items():
+        make_peer(peer, vocabulary, greedy_settings(special, rules))
+        models[key].description["peer_settings_dropped"] = dropped(checkpoints[key])
     prefix = choice.prefix
     if prefix is None:
         prefix = read_prefix(checkpoints[main], _option(main), choice.kind, announce)
@@ -237,29 +248,3 @@ def _chosen(choice: PairChoice, key: str) -> ModelChoice:
             option, None, "this mode needs a model for it (allowed: a folder or a hub id)", f"add {option} PATH"
         )
     return chosen
-
-
-def _describe(checkpoint: Checkpoint, library_model: Any) -> dict[str, Any]:
-    config = library_model.config
-    shape = (
-        "d_model",
-        "d_kv",
-        "d_ff",
-        "num_heads",
-        "num_layers",
-        "num_decoder_layers",
-        "encoder_layers",
-        "decoder_layers",
-    )
-    return {
-        "name": checkpoint.name,
-        "commit": checkpoint.commit,
-        "converted_from": checkpoint.converted_from,
-        "fingerprint": checkpoint.fingerprint,
-        "objective": checkpoint.file_json("config.json").get("bild_bench_objective"),
-        "model_type": config.model_type,
-        "vocab_size": config.vocab_size,
-        **{name: getattr(config, name) for name in shape if getattr(config, name, None) is not None},
-        "parameters": sum(weight.numel() for weight in library_model.parameters()),
-        "decoder_parameters": sum(weight.numel() for weight in library_model.get_decoder().parameters()),
-    }

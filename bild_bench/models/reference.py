@@ -9,8 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache
+from transformers.modeling_outputs import BaseModelOutput
 
 from bild_bench.models.rows import TensorRows
+
+
+class EncoderOutput(BaseModelOutput):  # type: ignore[misc]  # the library is not typed
+    """What every architecture takes from an encoder that has run: some want no tuple, and mixtures of experts this."""
+
+    router_logits = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,11 @@ class ReferenceModel:
         is spent here; its own key and value are thrown away.
         """
         mask = torch.ones_like(source)
-        states = self.model.get_encoder()(input_ids=source, attention_mask=mask).last_hidden_state
+        encoder = self.model.get_encoder()
+        if hasattr(encoder, "set_attention_type"):
+            # BigBird's encoder leaves sparse attention at the first short text, and stays so for all texts after it.
+            encoder.set_attention_type(self.model.config.attention_type)
+        states = encoder(input_ids=source, attention_mask=mask, return_dict=True).last_hidden_state
         bare = ReferenceSource(states, mask, DynamicCache())
         cache = EncoderDecoderCache(DynamicCache(), bare.cross)
         self.forward([self._start_id], cache, bare)
@@ -57,12 +68,20 @@ class ReferenceModel:
 
     def forward(self, tokens: Sequence[int], cache: EncoderDecoderCache, source: ReferenceSource) -> Tensor:
         """Logits [n, vocabulary] of n new tokens; the cache grows by n."""
+        return self._logits(tokens, source, cache=cache, use_cache=True)
+
+    @torch.inference_mode()
+    def at_once(self, tokens: Sequence[int], source: ReferenceSource) -> Tensor:
+        """Logits [n, vocabulary] of n tokens from the start on, without a cache: what a session's must agree with."""
+        return self._logits(tokens, source, use_cache=False)
+
+    def _logits(self, tokens: Sequence[int], source: ReferenceSource, **options: Any) -> Tensor:
         output = self.model(
-            encoder_outputs=(source.states,),
+            encoder_outputs=EncoderOutput(last_hidden_state=source.states),
             attention_mask=source.mask,
             decoder_input_ids=torch.tensor([tokens], device=self.device),
-            cache=cache,
-            use_cache=True,
+            return_dict=True,
+            **options,
         )
         logits: Tensor = output.logits[0, :, : self._vocabulary]
         return logits

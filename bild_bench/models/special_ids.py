@@ -74,6 +74,10 @@ def read_special_ids(models: Mapping[str, Any], vocabulary: int, names: Mapping[
                 f"scores {width} ids, its tokenizer has {vocabulary}",
                 "give the tokenizer it was trained with",
             )
+        read = model.get_input_embeddings().weight.shape[0]
+        if read < vocabulary:
+            problem = f"its encoder reads {read} ids, its tokenizer has {vocabulary}"
+            raise DataError(f"--{role}", names[role], problem, "give a pair of encoder and decoder with one tokenizer")
         found[role] = _special_ids_of(model, vocabulary, f"--{role}", names[role])
     first, *others = found
     for role in others:

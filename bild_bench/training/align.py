@@ -14,6 +14,7 @@ from bild_bench.errors import UsageError
 from bild_bench.models.checkpoint import Checkpoint, find_checkpoint
 from bild_bench.models.choice import ModelChoice
 from bild_bench.models.library import load_model, load_tokenizer, require_encoder_decoder
+from bild_bench.models.settings import check_settings
 from bild_bench.models.special_ids import agree, read_special_ids, vocabulary_of
 from bild_bench.parquet import writing
 from bild_bench.training.calibration import Plan, cost, decode, decode_in_process, make_plan, missing
@@ -75,6 +76,7 @@ def _checkpoints(job: Job, calibration: Calibration, announce: Announce) -> dict
     found = {role: find_checkpoint(ModelChoice(name), f"--{role}", announce) for role, name in names.items()}
     for role, checkpoint in found.items():
         require_encoder_decoder(checkpoint, f"--{role}")
+        check_settings(checkpoint, rules=role == "large")
     agree({role: load_tokenizer(checkpoint, f"--{role}") for role, checkpoint in found.items()}, names)
     return found
 

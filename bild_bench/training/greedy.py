@@ -15,6 +15,7 @@ from bild_bench.models.checkpoint import find_checkpoint
 from bild_bench.models.choice import ModelChoice
 from bild_bench.models.library import check_device, load_model, load_tokenizer, require_encoder_decoder
 from bild_bench.models.rules import read_rules
+from bild_bench.models.settings import check_settings, greedy_settings
 from bild_bench.models.special_ids import read_special_ids, vocabulary_of
 
 
@@ -47,11 +48,13 @@ def load_large(name: str, announce: Callable[[str], None]) -> Large:
     """
     checkpoint = find_checkpoint(ModelChoice(name), "--large", announce)
     require_encoder_decoder(checkpoint, "--large")
+    check_settings(checkpoint, rules=True)
     tokenizer = load_tokenizer(checkpoint, "--large")
     model = load_model(checkpoint, "--large", _device(), "float32")
     vocabulary = vocabulary_of(tokenizer)
     special = read_special_ids({"large": model}, vocabulary, {"large": name})
-    read_rules(model.generation_config, vocabulary, name)
+    # What the file says of search and outputs would change what `generate` does.
+    model.generation_config = greedy_settings(special, read_rules(model.generation_config, vocabulary, name))
     width = model.get_output_embeddings().weight.shape[0]
     return Large(model, tokenizer, special.ends, tuple(range(vocabulary, width)))
 
@@ -91,8 +94,6 @@ def _generate(large: Large, sources: Sequence[Sequence[int]], limit: int) -> lis
         logits_processor=LogitsProcessorList(surplus),
         max_new_tokens=limit,
         max_length=None,
-        num_beams=1,
-        do_sample=False,
     )
     found: list[list[int]] = output[:, 1:].tolist()
     return found

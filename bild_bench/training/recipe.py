@@ -100,6 +100,13 @@ class Recipe:
         for name in ("warmup", "weight_decay"):
             _check(name, getattr(self, name), lambda value: 0 <= value < math.inf, "must be 0 or more and finite")
         _check("dropout", self.dropout, lambda value: 0 <= value < 1, "must be 0 or more and below 1")
+        _check(
+            "exit_layer",
+            self.exit_layer,
+            lambda value: value == 1 or self.objective == "early-exit",
+            f"means nothing to --objective {self.objective}",
+            "leave it out, or choose --objective early-exit",
+        )
         _check_one_of(self, "batch_texts", "batch_tokens")
         _check_one_of(self, "epochs", "steps")
         shared = self.accumulate * self.processes

@@ -11,6 +11,7 @@ from bild_bench.models.checkpoint import find_checkpoint
 from bild_bench.models.choice import ModelChoice
 from bild_bench.models.library import load_model, load_tokenizer, require_encoder_decoder
 from bild_bench.parquet import writing
+from bild_bench.models.settings import check_settings
 from bild_bench.training.job import OWN_TOKENIZER, Job
 from bild_bench.training.objectives import check_layered
 from bild_bench.training.sizes import new_model
@@ -31,6 +32,7 @@ def start(job: Job, announce: Announce) -> tuple[Any, Any]:
     if job.init is not None:
         checkpoint = find_checkpoint(ModelChoice(job.init), "--init", announce)
         require_encoder_decoder(checkpoint, "--init")
+        check_settings(checkpoint, rules=False)
         tokenizer = load_tokenizer(checkpoint, "--init")
         model = load_model(checkpoint, "--init", "cpu", "float32")
         check_layered(recipe.objective, model, job.init)

@@ -121,10 +121,10 @@ def sizes_of(task: Task, limits: tuple[int | None, int | None]) -> tuple[int, in
 
 def fitting(sizes: tuple[int, int], model: Any) -> tuple[int, int]:
     """Sizes no longer than the model has positions for; T5 has no end of them."""
-    from bild_bench.models.library import positions_of
+    from bild_bench.models.positions import positions_of, within
 
-    positions = positions_of(model)
-    return sizes if positions is None else (min(sizes[0], positions), min(sizes[1], positions))
+    positions = positions_of([model])
+    return within(sizes[0], positions.source), within(sizes[1], positions.target)
 
 
 def read_examples(source: Source, seed: int, announce: Callable[[str], None]) -> Read:
