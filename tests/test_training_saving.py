@@ -17,7 +17,8 @@ from bild_bench.decoding.early_exit import untrained_exit
 from bild_bench.errors import DataError
 from bild_bench.models.checkpoint import find_checkpoint
 from bild_bench.models.choice import ModelChoice
-from bild_bench.models.library import load_exit_classifier, load_tokenizer
+from bild_bench.models.exit_classifier import load_exit_classifier
+from bild_bench.models.library import load_tokenizer
 from bild_bench.training.saving import CLASSIFIER_FILE, save_model
 from bild_bench.training.sizes import SIZES, new_model
 from bild_bench.training.starting import start

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from bild_bench.errors import DataError, UsageError
@@ -34,7 +33,7 @@ def load_tokenizer(checkpoint: Checkpoint, option: str) -> Any:
         )
     except Exception as error:
         # The library raises whatever its tokenizer back-ends raise; no narrower class covers them.
-        raise _no_tokenizer(checkpoint, option, f"has no tokenizer that can be loaded ({_reason(error)})") from error
+        raise _no_tokenizer(checkpoint, option, f"has no tokenizer that can be loaded ({reason(error)})") from error
     absent = _absent_vocabulary(checkpoint.tokenizer_path, tokenizer)
     if absent:
         raise _no_tokenizer(checkpoint, option, f"has no tokenizer (neither tokenizer.json nor {', '.join(absent)})")
@@ -87,7 +86,7 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
     except Exception as error:
         # Damaged weights and impossible shapes end in errors of safetensors, torch, the library and Python itself.
         raise DataError(
-            option, checkpoint.name, f"cannot be loaded ({_reason(error)})", "download or save the checkpoint again"
+            option, checkpoint.name, f"cannot be loaded ({reason(error)})", "download or save the checkpoint again"
         ) from error
     problem = _wrong_weights(checkpoint, model, info) or not_floating(checkpoint.path, model)
     if problem is not None:
@@ -105,34 +104,6 @@ def load_model(checkpoint: Checkpoint, option: str, device: str, dtype: str) -> 
         _make_norms_exact(model)
     _want_no_more(model)
     return model.requires_grad_(False).eval().to(device)
-
-
-def load_exit_classifier(checkpoint: Checkpoint, device: Any, width: int) -> tuple[Tensor, Tensor] | None:
-    """CALM's learned exit classifier: weight [width] and bias [], float32; None where the checkpoint has none.
-
-    Raises:
-        DataError: the file is damaged, or holds something else, or numbers that are not finite.
-    """
-    path = checkpoint.path / "exit_classifier.safetensors"
-    if not path.is_file():
-        return None
-    try:
-        tensors = load_file(path)
-        weight, bias = tensors["weight"], tensors["bias"]
-    except (SafetensorError, KeyError) as error:
-        raise _no_classifier(path, f"cannot be loaded ({_reason(error)})") from error
-    for name, tensor, shape in (("weight", weight, [width]), ("bias", bias, [])):
-        if list(tensor.shape) != shape:
-            raise _no_classifier(path, f"{name} has shape {list(tensor.shape)}, the model wants {shape}")
-        if not tensor.is_floating_point():
-            raise _no_classifier(path, f"{name} is stored as {str(tensor.dtype).removeprefix('torch.')}")
-        if not torch.isfinite(tensor).all():
-            raise _no_classifier(path, f"{name} holds NaN or infinity")
-    return weight.float().to(device), bias.float().to(device)
-
-
-def _no_classifier(path: Path, problem: str) -> DataError:
-    return DataError("exit classifier", str(path), problem, "train it anew, or remove the file")
 
 
 def check_device(device: str) -> str:
@@ -153,7 +124,7 @@ def check_device(device: str) -> str:
         raise UsageError(
             "--device",
             device,
-            f"torch cannot use it here ({_reason(error)})",
+            f"torch cannot use it here ({reason(error)})",
             "try --device auto",
         ) from error
     return device
@@ -195,7 +166,7 @@ def require_encoder_decoder(checkpoint: Checkpoint, option: str) -> None:
     except Exception as error:
         # Each configuration class checks its fields in its own way.
         raise DataError(
-            option, checkpoint.name, f"its config.json cannot be used ({_reason(error)})", "restore the file"
+            option, checkpoint.name, f"its config.json cannot be used ({reason(error)})", "restore the file"
         ) from error
 
 
@@ -250,6 +221,7 @@ def _make_norms_exact(model: nn.Module) -> None:
                 setattr(module, name, _ExactNorm(child))
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """An error of another library in one short line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:160]}"

@@ -10,9 +10,9 @@ import torch
 from bild_bench.errors import DataError
 from bild_bench.models.agreement import require_agreement
 from bild_bench.models.checkpoint import Checkpoint
+from bild_bench.models.exit_classifier import load_exit_classifier
 from bild_bench.models.fast import FAST_MODEL_TYPES, FastModel
 from bild_bench.models.graphs.session import GraphModel
-from bild_bench.models.library import load_exit_classifier
 from bild_bench.models.native.build import native_library
 from bild_bench.models.native.session import NATIVE_ACTIVATIONS, NativeModel
 from bild_bench.models.reference import ReferenceModel

@@ -10,8 +10,8 @@ from torch import nn
 from bild_bench.models.checkpoint import find_checkpoint
 from bild_bench.models.choice import ModelChoice
 from bild_bench.models.library import load_model, load_tokenizer, require_encoder_decoder
-from bild_bench.parquet import writing
 from bild_bench.models.settings import check_settings
+from bild_bench.parquet import writing
 from bild_bench.training.job import OWN_TOKENIZER, Job
 from bild_bench.training.objectives import check_layered
 from bild_bench.training.sizes import new_model
