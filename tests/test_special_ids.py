@@ -23,14 +23,15 @@ def tokenizer(folder: Path, **options: Any) -> Any:
     return transformers.AutoTokenizer.from_pretrained(made.save_tokenizer(folder, **options))
 
 
-def model(width: int = 10, config: dict[str, Any] | None = None, **generation: Any) -> Any:
-    """What is read of the library's model: two configurations and the width of the head."""
+def model(width: int = 10, config: dict[str, Any] | None = None, reads: int = 10, **generation: Any) -> Any:
+    """What is read of the library's model: two configurations, the width of the head, and how many ids it reads."""
     return SimpleNamespace(
         config=SimpleNamespace(**(config or {})),
         generation_config=SimpleNamespace(
             **{"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0, **generation}
         ),
         get_output_embeddings=lambda: SimpleNamespace(weight=torch.empty(width, 2)),
+        get_input_embeddings=lambda: SimpleNamespace(weight=torch.empty(reads, 2)),
     )
 
 
@@ -143,3 +144,8 @@ def test_a_model_that_scores_fewer_ids_than_the_tokenizer_has() -> None:
     with pytest.raises(DataError, match="--small: 'S': scores 9 ids, its tokenizer has 10"):
         read(model(width=10), model(width=9))
     assert read(model(width=10), model(width=128)).start == 0
+
+
+def test_an_encoder_that_reads_fewer_ids_than_the_tokenizer_has() -> None:
+    with pytest.raises(DataError, match=r"--large: .*: its encoder reads 9 ids, its tokenizer has 10; give a pair"):
+        read(model(reads=9))
