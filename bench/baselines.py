@@ -35,10 +35,11 @@ def limits_of(subject: Subject, tokens: int) -> Limits:
 
 def our_encodings(subject: Subject, roles: Sequence[str]) -> Callable[[Text], dict[str, Any]]:
     """Text -> role -> encoded source, as our sessions read it; not timed."""
+    from bild_bench.models.pair import Source
 
     def encode(text: Text) -> dict[str, Any]:
-        ids = source_of(text, subject.pair.device)
-        return {role: subject.pair.models[role].model.encode(ids) for role in roles}
+        source = Source(source_of(text, subject.pair.device), truncated=False)
+        return {role: subject.pair.encode(role, source) for role in roles}
 
     return once_a_text(encode)
 

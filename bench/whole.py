@@ -20,6 +20,7 @@ from bild_bench.decoding.session import Sessions
 from bild_bench.measure.ceilings import peak_flops
 from bild_bench.measure.clock import now
 from bild_bench.measure.operations import encoding
+from bild_bench.models.pair import Source
 
 CTRANSLATE2 = "CTranslate2 float32"
 
@@ -95,7 +96,7 @@ def ours(subject: Subject) -> Contestant:
     pair, limits = subject.pair, baselines.limits_of(subject, subject.tokens)
 
     def generate(text: Text, tokens: int) -> tuple[int, ...]:
-        encoded = pair.models["large"].model.encode(baselines.source_of(text, pair.device))
+        encoded = pair.encode("large", Source(baselines.source_of(text, pair.device), truncated=False))
         sessions = Sessions(large=pair.session("large", encoded, limits))
         return tuple(vanilla(sessions, AloneSettings(), limits, Greedy()).tokens)
 
