@@ -36,8 +36,8 @@ mixed train 0.5 --size little --tokenizer "$OUT/large-1" --steps 4000 --every 50
 mixed train 0.5 --init "$OUT/small-1" --steps 6000 --every 500 --rate 0.05 --out "$OUT/small-2"
 mixed train 1 --init "$OUT/small-2" --steps 3000 --every 1000 --rate 0.05 --dropout 0 --out "$OUT/small"
 
-# There is no pre-trained little model to align, so the trained one goes on. The control goes on for as many steps, on the
-# references.
+# There is no pre-trained little model to align, so the trained one goes on. The control goes on for
+# as many steps as the first of the three stages, on the references.
 mixed align 1 --large "$OUT/large" --small "$OUT/small" --share 0.3 --steps 2000 --every 500 --rate 0.03 --dropout 0 \
     --out "$OUT/aligned-1"
 mixed align 1 --large "$OUT/large" --small "$OUT/aligned-1" --share 0.6 --steps 6000 --every 1000 --rate 0.03 --dropout 0 \

@@ -90,6 +90,18 @@ def test_on_another_machine_no_seconds_are_compared(tmp_path: Path) -> None:
     assert "the machines differ: seconds are not compared, only speed-ups" in section.notes
 
 
+def test_of_two_runs_on_other_threads_the_threads_are_named(tmp_path: Path) -> None:
+    texts = {name: [replace(row, machine="m2") for row in rows] for name, rows in slower().items()}
+    a = experiment(tmp_path / "a", environment={"device": "cpu", "threads": 2})
+    b = experiment(tmp_path / "b", texts, machine="m2", environment={"device": "cpu", "threads": 1})
+
+    [section] = compare(a, b).sections
+
+    why = "A computed on 2 threads and B on 1"
+    assert f"{why}: seconds are not compared, only speed-ups; give both runs the same --threads" in section.notes
+    assert not any("machines differ" in note for note in section.notes)
+
+
 def test_what_differs_is_named_with_both_values(tmp_path: Path) -> None:
     a = experiment(tmp_path / "a", environment={"device": "cpu", "threads": 2, "torch": "2.13.0", "load": 0.1})
     b = experiment(

@@ -166,10 +166,11 @@ def comparable(member: Member) -> dict[str, str]:
         **{name: getattr(run, name) for name in ("task", "data_label", "split", "metric")},
         "signature": ", ".join(sorted(signatures)),
         "texts": f"{len(member.text_ids)} ({texts})",
+        # Before the machine, whose fingerprint differs wherever the threads do: what can be changed is named.
+        "threads": run.environment.get("threads"),
         "machine": run.machine,
         "device": run.configuration.get("device", run.environment.get("device")),
         "dtype": run.configuration.get("dtype"),
-        "threads": run.environment.get("threads"),
         "large model": large.get("fingerprint"),
         "session": large.get("session"),
         "source limit": run.configuration.get("source_limit"),

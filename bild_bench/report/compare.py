@@ -179,7 +179,11 @@ def _baseline_id(member: Member) -> str | None:
 
 def _notes(one: _Candidate, two: _Candidate, shared: int, same_machine: bool) -> list[str]:
     found = []
-    if not same_machine:
+    threads = [side.fields["threads"] for side in (one, two)]
+    if not same_machine and threads[0] != threads[1]:
+        why = f"A computed on {threads[0]} threads and B on {threads[1]}"
+        found.append(f"{why}: seconds are not compared, only speed-ups; give both runs the same --threads")
+    elif not same_machine:
         found.append("the machines differ: seconds are not compared, only speed-ups")
     if shared < max(len(one.texts), len(two.texts)):
         found.append(f"figures rest on the shared texts alone ({shared}): A has {len(one.texts)}, B {len(two.texts)}")

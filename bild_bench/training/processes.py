@@ -104,6 +104,7 @@ def _member(rank: int, sent: bytes, group: tuple[int, int, int], problems: Any) 
     }
     try:
         _share_threads(count)
+        # From our own parent, over multiprocessing's pipe, which unpickles what it carries in any case.
         work, arguments = pickle.loads(sent)
         work(*arguments)
         _leave_group()
